@@ -1,0 +1,40 @@
+"""The command line: collects the commands, turns errors into messages and exit codes."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import typer
+
+from attnprof.core.errors import AttnprofError
+
+app = typer.Typer(
+    name="attnprof",
+    help="Predict and measure attention kernels: FLOPs, bytes, time, memory and error, in one row.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+COMMANDS = (
+    "list", "run", "derive", "trace", "ceilings", "predict", "validate", "report", "compare", "explain", "lab",
+)  # fmt: skip
+
+
+def _register() -> None:
+    for name in COMMANDS:
+        module = import_module(f"attnprof.cli.{name}")
+        app.command(name)(getattr(module, f"{name}_command"))
+
+
+def main() -> None:
+    """Entry point of `attnprof`."""
+    _register()
+    try:
+        code = app(standalone_mode=False)
+    except AttnprofError as error:
+        sys.stderr.write(f"error: {error}\n")
+        sys.exit(error.exit_code)
+    sys.exit(code if isinstance(code, int) else 0)
