@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +60,10 @@ class Limits:
             (p.dtype not in self.dtypes, f"dtype {p.dtype} is not one of {', '.join(sorted(self.dtypes))}"),
             (not isinstance(p.mask, self.masks), f"mask {p.mask} is not one of the kinds {kinds}"),
             (p.direction not in self.directions, f"direction {p.direction} is not computed"),
-            (p.q_len != p.kv_len and not self.unequal_lengths, f"q_len {p.q_len} and kv_len {p.kv_len} differ"),
+            (
+                p.q_len != p.kv_len and not self.unequal_lengths,
+                f"q_len {p.q_len} and kv_len {p.kv_len} differ",
+            ),
             (p.qk_dim != p.v_dim and not self.unequal_dims, f"qk_dim {p.qk_dim} and v_dim {p.v_dim} differ"),
             (p.group != 1 and not self.grouped_heads, f"{p.q_heads} query heads on {p.kv_heads} KV heads"),
             (p.dropout > 0 and not self.dropout, f"dropout {p.dropout} is not supported"),
@@ -72,11 +76,14 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """One kernel. `prepare(problem, setting)` is untimed and returns the callable f(q, k, v) -> o that is timed.
+    """One kernel. `prepare(problem, setting)` is untimed; it returns the callable f(q, k, v) -> o that is timed.
 
-    `preset` turns the asked problem into the one that is really computed (None for a kernel that answers the
-    question as asked); `needs` returns why it cannot run on a device, or None; `backend` names the kernel that
-    the method asks for, where it asks for one.
+    `preset` turns the asked problem into the one that is really computed (None for a kernel that answers
+    the question as asked); `needs` returns why it cannot run on a device, or None; `backend` names the kernel
+    that the method asks for, where it asks for one. `scope` is the context in which its calls run, entered
+    around a whole batch of samples and outside the clock (choosing a backend costs more than a small call).
+    `limits_on` holds other claims for a kind of device; `remark` is what its row must say on a device;
+    `compiles` says that the first call on a new shape compiles for seconds.
     """
 
     name: str
@@ -88,6 +95,10 @@ class Variant:
     needs: Callable[[str], str | None] | None = None
     install: str | None = None
     backend: str | None = None
+    scope: Callable[[Setting], AbstractContextManager[object]] | None = None
+    limits_on: Mapping[str, Limits] = field(default_factory=dict)
+    remark: Callable[[str], str | None] | None = None
+    compiles: bool = False
     note: str = ""
 
     def problem_for(self, asked: Problem) -> Problem:
@@ -96,15 +107,20 @@ class Variant:
 
     def unavailable(self, device: str) -> str | None:
         """Why it cannot run on `device` of this machine; None when it can."""
-        kind = device.split(":")[0]
+        kind = device.split(":", maxsplit=1)[0]
         if kind not in self.limits.devices:
             return f"runs on {', '.join(sorted(self.limits.devices))}, not on {kind}"
         return self.needs(device) if self.needs else None
 
-    def refuse(self, asked: Problem) -> str | None:
-        """Why it does not compute `asked`; None when it does."""
+    def entered(self, setting: Setting) -> AbstractContextManager[object]:
+        """The context to enter around its calls: `scope`, or one that does nothing."""
+        return self.scope(setting) if self.scope else nullcontext()
+
+    def refuse(self, asked: Problem, device: str = "cpu") -> str | None:
+        """Why it does not compute `asked` on `device`; None when it does."""
+        limits = self.limits_on.get(device.split(":", maxsplit=1)[0], self.limits)
         try:
-            return self.limits.refuse(self.problem_for(asked))
+            return limits.refuse(self.problem_for(asked))
         except InvalidInput as error:
             return str(error)
 
@@ -113,7 +129,9 @@ def variant(*, name: str, title: str, **claims: Any) -> Callable[[Prepare], Vari
     """Decorator of a `prepare` function; the module then holds a `Variant` value, nothing is registered."""
 
     def wrap(prepare: Prepare) -> Variant:
-        return Variant(name=name, title=title, prepare=prepare, note=(prepare.__doc__ or "").strip(), **claims)
+        return Variant(
+            name=name, title=title, prepare=prepare, note=(prepare.__doc__ or "").strip(), **claims
+        )
 
     return wrap
 
