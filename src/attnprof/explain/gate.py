@@ -1,0 +1,116 @@
+"""The gate: what must be said, or refused, before a kernel runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from attnprof.core.errors import InvalidProblem
+from attnprof.core.problem import Problem
+from attnprof.core.record import Judgment, Severity
+from attnprof.explain import problem_checks as checks
+from attnprof.explain.cpu import cpu_flags, emulated_judgment
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def gate_problem(
+    problem: Problem, device: str = "cpu", *, backend: str = "", flags: frozenset[str] | None = None
+) -> tuple[Judgment, ...]:
+    """Judgments on a problem before it runs; pure arithmetic, no tensor is made.
+
+    `backend` is the kernel that a variant asks for (flash, mem_efficient, cudnn, math) where it asks for one;
+    `flags` replaces this CPU's feature flags.
+
+    >>> from attnprof.core.mask import Causal
+    >>> p = Problem(q_heads=4, q_len=1, kv_len=16, mask=Causal())
+    >>> gate_problem(p)[0].message
+    '1 of 16 keys visible; is_causal is top-left'
+    """
+    found = [
+        *checks.check_alignment(problem),
+        *checks.check_empty_rows(problem),
+        *checks.check_mask_is_rule(problem),
+        *checks.check_index_limits(problem),
+        *checks.check_grid(problem, device),
+        *checks.check_dropout(problem),
+        *checks.check_layout(problem),
+        *checks.check_math_memory(problem, backend),
+    ]
+    if device.partition(":")[0] == "cpu":
+        emulated = emulated_judgment(problem.dtype, cpu_flags() if flags is None else flags)
+        found += [emulated] if emulated else []
+    return tuple(found)
+
+
+def judge_tensors(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    attn_mask: Tensor | None = None,
+    *,
+    is_causal: bool = False,
+    dropout_p: float = 0.0,
+    enable_gqa: bool = False,
+    training: bool | None = None,
+) -> tuple[Judgment, ...]:
+    """Judgments on one call's tensors; an alarm is a call that PyTorch runs wrongly, silently or not at all.
+
+    Shapes: q (B, H_q, N_q, d), k (B, H_k, N_k, d), v (B, H_k, N_k, d_v), or without B and H.
+    """
+    from attnprof.explain import mask_checks, tensor_checks
+
+    shapes = [
+        *tensor_checks.check_kv_lengths(k, v),
+        *tensor_checks.check_dims(q, k, v),
+        *tensor_checks.check_dtypes(q, k, v, attn_mask),
+        *tensor_checks.check_heads(q, k, v, enable_gqa),
+        *mask_checks.check_mask_shape(q, k, attn_mask),
+    ]
+    if any(j.severity is Severity.ALARM for j in shapes):
+        return tuple(shapes)
+    return (
+        *shapes,
+        *mask_checks.check_mask_and_causal(q, k, attn_mask, is_causal),
+        *mask_checks.check_causal_lengths(q, k, is_causal),
+        *mask_checks.check_float_mask(attn_mask),
+        *mask_checks.check_mask_rule(q, k, attn_mask, is_causal),
+        *mask_checks.check_empty_rows(q, k, attn_mask, is_causal),
+        *mask_checks.check_hidden_values(q, k, v, attn_mask, is_causal),
+        *tensor_checks.check_layout(q, k),
+        *tensor_checks.check_dropout(q, k, v, dropout_p, training),
+        *tensor_checks.check_indices(q, k, v, attn_mask),
+        *tensor_checks.check_emulated(q),
+    )
+
+
+def gate_tensors(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    attn_mask: Tensor | None = None,
+    *,
+    is_causal: bool = False,
+    dropout_p: float = 0.0,
+    enable_gqa: bool = False,
+    training: bool | None = None,
+    allow: Collection[str] = (),
+) -> tuple[Judgment, ...]:
+    """Refuse a dangerous call; the judgments on any other.
+
+    `allow` names codes (such as `float-01-mask`) that are meant so and only labelled.
+    Raises: InvalidProblem with the value, the rule and the way out.
+    """
+    found = judge_tensors(
+        q, k, v, attn_mask, is_causal=is_causal, dropout_p=dropout_p, enable_gqa=enable_gqa, training=training
+    )
+    refuse(found, allow)
+    return found
+
+
+def refuse(judgments: Collection[Judgment], allow: Collection[str] = ()) -> None:
+    """Raise InvalidProblem for the first alarm whose code is not in `allow`."""
+    for judgment in judgments:
+        if judgment.severity is Severity.ALARM and judgment.code not in allow:
+            raise InvalidProblem(f"{judgment.message}: {judgment.remedy} [{judgment.code}]")
