@@ -121,6 +121,11 @@ class Judgment(msgspec.Struct, frozen=True, kw_only=True):
     severity: Severity = Severity.WARNING
 
 
+def case_key(variant: str, asked: Problem, device: str, cache: str) -> str:
+    """Identity of a case inside a run."""
+    return f"{variant} | {asked} | {device} | {cache}"
+
+
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """One row: asked problem x variant x conditions, with its outcome.
 
@@ -142,7 +147,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def key(self) -> str:
         """Identity of the case inside a run: what `--resume` and `compare` match on."""
-        return f"{self.variant} | {self.asked} | {self.device} | {self.cache}"
+        return case_key(self.variant, self.asked, self.device, self.cache)
 
     @property
     def measured(self) -> Measured | None:

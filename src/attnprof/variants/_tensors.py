@@ -11,8 +11,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def mask_tensor(problem: Problem, device: str) -> Tensor | None:
-    """The mask as a boolean tensor, True = visible; (N_q, N_k) or (B, 1 or H, N_q, N_k); None when all is visible."""
+def mask_tensor(problem: Problem, device: str, rows: tuple[int, int] | None = None) -> Tensor | None:
+    """The mask as a boolean tensor, True = visible; (N_q, N_k) or (B, 1 or H, N_q, N_k); None when all is visible.
+
+    `rows` = (start, stop) gives those query rows only.
+    """
     import torch
 
     mask = problem.mask
@@ -20,17 +23,19 @@ def mask_tensor(problem: Problem, device: str) -> Tensor | None:
         return None
     if isinstance(mask, Dense):
         bits = torch.frombuffer(bytearray(mask.array, "ascii"), dtype=torch.uint8) == ord("1")
-        return bits.view(mask.shape).to(device)
+        whole = bits.view(mask.shape).to(device)
+        return whole if rows is None or whole.shape[-2] == 1 else whole[..., rows[0] : rows[1], :]
     bands = mask.bands(problem.batch, problem.q_len, problem.kv_len)
-    rows = torch.arange(problem.q_len, device=device)[:, None]
+    start, stop = rows or (0, problem.q_len)
+    queries = torch.arange(start, stop, device=device)[:, None]
     keys = torch.arange(problem.kv_len, device=device)[None, :]
     parts = []
     for _, band in bands:
-        visible = (rows < band.q_len) & (keys < band.kv_len)
+        visible = (queries < band.q_len) & (keys < band.kv_len)
         if band.low is not None:
-            visible = visible & (keys >= rows + band.low)
+            visible = visible & (keys >= queries + band.low)
         if band.high is not None:
-            visible = visible & (keys <= rows + band.high)
+            visible = visible & (keys <= queries + band.high)
         parts.append(visible)
     return torch.stack(parts)[:, None] if isinstance(mask, Lengths) else parts[0]
 

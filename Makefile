@@ -1,0 +1,43 @@
+# Fresh machine: `make profile` measures this machine, `make test` runs the tests. Each sets up .venv first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+OUT ?= runs/profile
+
+.PHONY: profile test lint bench study lab gpu-check docs clean
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+profile: $(STAMP)  ## the main job: seven variants, lengths 64..2048, on this machine (OUT=runs/profile)
+	@if [ -e $(OUT)/run.jsonl ]; then echo "continuing $(OUT); remove it to measure again"; fi
+	$(BIN)/attnprof run --out $(OUT) --resume
+	$(BIN)/attnprof report $(OUT)
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -n 2 --cov --cov-report=
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(STAMP)  ## accuracy of the timing, the trace, the prediction; tables under docs/results/
+	$(BIN)/python -m benchmarks
+
+study: $(STAMP)
+	cd experiments/attention-profile && ../../$(BIN)/python profile_attention.py && ../../$(BIN)/python profile_attention_v2.py \
+	  && ../../$(BIN)/python plot_attention.py && ../../$(BIN)/python analyze_attention.py && ../../$(BIN)/python generate_docs.py
+
+lab: $(STAMP)
+	$(BIN)/attnprof lab --out experiments
+
+gpu-check: $(STAMP)
+	$(BIN)/python benchmarks/gpu_check.py
+
+clean:
+	rm -rf $(VENV) runs

@@ -1,0 +1,52 @@
+"""Inputs of a problem: seeded, in the problem's dtype and layout (B, H, N, D)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from attnprof.core.problem import Problem
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """q, k, v, and the output's gradient for a backward. Shapes: see `Problem`."""
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    grad: Tensor | None = None
+
+    @property
+    def tensors(self) -> tuple[Tensor, Tensor, Tensor]:
+        """q, k, v."""
+        return self.q, self.k, self.v
+
+
+def input_bytes(problem: Problem) -> int:
+    """Storage of q, k, v and the output's gradient."""
+    grad = 0 if problem.direction == "fwd" else problem.o_bytes
+    return problem.q_bytes + problem.k_bytes + problem.v_bytes + grad
+
+
+def make_inputs(problem: Problem, device: str, seed: int) -> Inputs:
+    """Normal random inputs, the same for a seed on every device: drawn in float32 on the CPU, then cast."""
+    import torch
+
+    generator = torch.Generator().manual_seed(seed)
+    dtype = getattr(torch, problem.dtype)
+
+    def draw(heads: int, length: int, dim: int) -> Tensor:
+        values = torch.randn(problem.batch, heads, length, dim, generator=generator)
+        return values.to(device=device, dtype=dtype)
+
+    q = draw(problem.q_heads, problem.q_len, problem.qk_dim)
+    k = draw(problem.kv_heads, problem.kv_len, problem.qk_dim)
+    v = draw(problem.kv_heads, problem.kv_len, problem.v_dim)
+    if problem.direction == "fwd":
+        return Inputs(q=q, k=k, v=v)
+    grad = draw(problem.q_heads, problem.q_len, problem.v_dim)
+    return Inputs(q=q.requires_grad_(), k=k.requires_grad_(), v=v.requires_grad_(), grad=grad)

@@ -1,0 +1,149 @@
+"""`attnprof run`: measure a sweep, save every row at once, print the result."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from attnprof.cli.options import JsonFlag, print_json, with_problem_options
+from attnprof.core.axes import AxisTexts
+from attnprof.core.errors import StoreError
+
+if TYPE_CHECKING:
+    from attnprof.bench.protocol import Ready
+    from attnprof.bench.sweep import Sweep
+    from attnprof.core.record import Record, Run
+    from attnprof.store.runs import RunWriter
+
+EXAMPLE = "attnprof run --variants naive,sdpa_default --seq-lens 64:2048:x2 --out runs/first"
+DEFAULT_OUT = Path("runs/latest")
+
+
+@with_problem_options
+def run_command(  # noqa: PLR0913  # one parameter an option
+    texts: AxisTexts,
+    sweep_file: Annotated[Path | None, typer.Argument(metavar="[SWEEP.toml]", help="A sweep file; options override it.")] = None,
+    variants: Annotated[str | None, typer.Option("--variants", help="Names or module:function, joined by commas.")] = None,
+    device: Annotated[str | None, typer.Option("--device", help="cpu, cuda or cuda:1 (cpu).")] = None,
+    out: Annotated[Path, typer.Option("--out", help="Run directory.")] = DEFAULT_OUT,
+    resume: Annotated[bool, typer.Option("--resume", help="Run only what the directory lacks.")] = False,
+    cache: Annotated[str | None, typer.Option("--cache", help="warm or cold (warm; cold on CUDA).")] = None,
+    precision: Annotated[float | None, typer.Option("--precision", help="Relative half-width of the median's interval to stop at (0.02).")] = None,
+    budget_s: Annotated[float | None, typer.Option("--budget-s", help="Sampling seconds per case (2).")] = None,
+    timeout_s: Annotated[float | None, typer.Option("--timeout-s", help="Stop a case after so long without a sign of life (180).")] = None,
+    min_rounds: Annotated[int | None, typer.Option("--min-rounds", help="Fewest samples per case (10).")] = None,
+    max_rounds: Annotated[int | None, typer.Option("--max-rounds", help="Most samples per case (200).")] = None,
+    threads: Annotated[int | None, typer.Option("--threads", help="CPU threads (PyTorch's choice).")] = None,
+    seed: Annotated[int | None, typer.Option("--seed", help="Seed of the inputs (0).")] = None,
+    json_output: JsonFlag = False,
+) -> None:  # fmt: skip
+    """Measure variants on this machine, saving each row as it finishes.
+
+    Example: attnprof run --variants naive,sdpa_default --seq-lens 64:2048:x2 --out runs/first
+    """
+    from attnprof.bench.gating import refuse_unknown
+
+    conditions = {
+        "device": device, "cache": cache, "precision": precision, "budget_s": budget_s, "timeout_s": timeout_s,
+        "min_rounds": min_rounds, "max_rounds": max_rounds, "threads": threads, "seed": seed, "variants": variants,
+    }  # fmt: skip
+    sweep = _sweep(sweep_file, {**_given(texts), **conditions})
+    refuse_unknown(sweep)
+    run = _measure(sweep, out, resume)
+    _present(run, out, json_output)
+    if not all(record.measured or _expected(record) for record in run.records):
+        raise typer.Exit(1)
+
+
+def _given(texts: AxisTexts) -> dict[str, Any]:
+    return {key: value for key, value in msgspec.structs.asdict(texts).items() if value not in (None, 0.0)}
+
+
+def _sweep(path: Path | None, values: dict[str, Any]) -> Sweep:
+    from attnprof.bench.sweep import sweep_from_toml, sweep_from_values
+
+    if path is not None:
+        return sweep_from_toml(path, values)
+    return sweep_from_values({key: value for key, value in values.items() if value is not None})
+
+
+def _expected(record: Record) -> bool:
+    """Unsupported is an answer; skipped and failed cases make the run partial."""
+    from attnprof.core.record import Unsupported
+
+    return isinstance(record.outcome, Unsupported)
+
+
+def _measure(sweep: Sweep, out: Path, resume: bool) -> Run:
+    from attnprof.bench import manifest
+    from attnprof.bench.supervisor import Worker
+    from attnprof.store.runs import RunWriter, load_run
+
+    finished = _finished_keys(out, resume)
+    writer = RunWriter(out)
+    worker = Worker(sweep.conditions.device, sweep.conditions.threads)
+    try:
+        ready = worker.start()
+        if finished:
+            _refuse_other(out, ready)
+        begun = manifest.begin(sweep, ready, tuple(sys.argv))
+        writer.write_manifest(begun)
+        _run_with_progress(sweep, worker, writer, finished)
+        writer.write_manifest(manifest.finish(begun))
+    finally:
+        worker.stop()
+        writer.close()
+    return load_run(out)
+
+
+def _finished_keys(out: Path, resume: bool) -> frozenset[str]:
+    """Keys already on disk. Raises: StoreError when the directory holds a run and --resume is not given."""
+    from attnprof.store.runs import RUN_FILE, load_run
+
+    if not (out / RUN_FILE).exists():
+        return frozenset()
+    if not resume:
+        raise StoreError(f"{str(out)!r} already holds a run: add --resume to complete it, or give another --out")
+    return frozenset(record.key for record in load_run(out).records)
+
+
+def _refuse_other(out: Path, ready: Ready) -> None:
+    from attnprof.store.runs import load_run, refuse_other_identity
+
+    stored = load_run(out).manifest
+    if stored is not None:
+        refuse_other_identity(stored.identity, ready.identity)
+
+
+def _run_with_progress(sweep: Sweep, worker: Any, writer: RunWriter, finished: frozenset[str]) -> None:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from attnprof.bench.runner import run_sweep
+
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=16), MofNCompleteColumn(), TimeRemainingColumn())
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("starting", total=None)
+        run_sweep(
+            sweep, worker, writer.append, finished=finished,
+            progress=lambda p: bar.update(task, description=f"{p.variant} N={p.asked.kv_len}", completed=p.done, total=p.total),
+        )  # fmt: skip
+
+
+def _present(run: Run, out: Path, json_output: bool) -> None:
+    from rich.console import Console
+
+    from attnprof.report.export import row_documents, write_results_csv
+    from attnprof.report.terminal import print_run
+
+    write_results_csv(run.records, out / "results.csv")
+    if json_output:
+        print_json({"out": str(out), "manifest": run.manifest, "damaged": run.damaged, "rows": row_documents(run.records)})
+        return
+    print_run(run, Console())
+    sys.stdout.write(f"saved: {out}/run.jsonl, results.csv, manifest.json\n")
