@@ -1,0 +1,158 @@
+"""Answers that a reader looks for: fastest correct kernel, crossover, growth of memory, what to distrust."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from attnprof.core.problem import Problem
+from attnprof.core.record import Judgment, Record, Severity
+from attnprof.core.stats import growth_exponent
+from attnprof.report.row import BASELINE, Row
+
+
+class Series(msgspec.Struct, frozen=True, kw_only=True, order=True):
+    """What stays fixed while the length grows: every axis of an asked problem but its lengths."""
+
+    batch: int
+    heads: str
+    dim: str
+    dtype: str
+    mask: str
+    direction: str
+    queries: str  # "as keys", or the fixed number of queries
+    other: str  # scale and dropout where they are not the usual ones
+    device: str
+    cache: str
+
+    def __str__(self) -> str:
+        queries = "" if self.queries == "as keys" else f"q_len {self.queries}, "
+        return (
+            f"batch {self.batch}, {self.heads} heads, head_dim {self.dim}, {queries}{self.dtype}, "
+            f"{self.mask}, {self.direction}{self.other}, {self.device}, {self.cache} cache"
+        )
+
+
+def series(record: Record) -> Series:
+    """The series that a record's asked problem belongs to."""
+    p = record.asked
+    return Series(
+        batch=p.batch,
+        heads=_pair(p.q_heads, p.kv_heads),
+        dim=_pair(p.qk_dim, p.v_dim),
+        dtype=str(p.dtype),
+        mask=mask_rule(p),
+        direction=str(p.direction),
+        queries="as keys" if p.q_len == p.kv_len else str(p.q_len),
+        other=("" if p.scale is None else f", scale {p.scale:g}")
+        + (f", dropout {p.dropout:g}" if p.dropout else ""),
+        device=record.device,
+        cache=record.cache,
+    )
+
+
+def mask_rule(problem: Problem) -> str:
+    """The mask's name; lengths and explicit arrays change with the sizes, so only their kind is named."""
+    return (
+        str(problem.mask).split(":", 1)[0]
+        if str(problem.mask).startswith(("lengths", "dense"))
+        else str(problem.mask)
+    )
+
+
+def _pair(first: int, second: int) -> str:
+    return str(first) if first == second else f"{first}/{second}"
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """One length of one series: its rows ranked by median, and the fastest that may be used."""
+
+    series: Series
+    length: int
+    ranked: tuple[Row, ...]
+    best: Row | None
+    reason: str = ""  # why there is no best
+
+
+def answers(records: Sequence[Record], made: Sequence[Row]) -> tuple[Answer, ...]:
+    """An answer per asked problem, by series and then by length (kv_len)."""
+    groups: dict[tuple[Series, int, str], list[Row]] = {}
+    for record, row in zip(records, made, strict=True):
+        groups.setdefault((series(record), record.asked.kv_len, row.asked), []).append(row)
+    return tuple(_answer(*key[:2], groups[key]) for key in sorted(groups))
+
+
+def _answer(key: Series, length: int, group: Sequence[Row]) -> Answer:
+    ranked = rank(group)
+    best = next((row for row in ranked if row.correct), None)
+    reason = "" if best else _why_no_best(ranked)
+    return Answer(series=key, length=length, ranked=ranked, best=best, reason=reason)
+
+
+def rank(group: Iterable[Row]) -> tuple[Row, ...]:
+    """Rows by median time; those without a time last, in their order."""
+    return tuple(sorted(group, key=lambda row: (row.time_median_us is None, row.time_median_us or 0.0)))
+
+
+def _why_no_best(ranked: Sequence[Row]) -> str:
+    timed = [row for row in ranked if row.time_median_us is not None]
+    own = [row for row in timed if row.same_function]
+    if not timed:
+        return "nothing was measured"
+    if not own:
+        return "only kernels of another function were measured"
+    return "every result is wrong" if all(row.wrong for row in own) else "no result was checked and passed"
+
+
+class Crossover(msgspec.Struct, frozen=True, kw_only=True):
+    """From which length on a variant beats naive: the smallest one after which it never loses again."""
+
+    series: Series
+    variant: str
+    length: int | None
+    first_length: int
+    last_length: int
+
+
+def crossovers(found: Sequence[Answer]) -> tuple[Crossover, ...]:
+    """Per series and variant (correct, not naive itself), its crossover; None when it loses at the end."""
+    tables: dict[tuple[Series, str], dict[int, float]] = {}
+    for answer in found:
+        for row in answer.ranked:
+            if row.variant != BASELINE and row.correct and row.speedup_vs_naive is not None:
+                tables.setdefault((answer.series, row.variant), {})[answer.length] = row.speedup_vs_naive
+    return tuple(_crossover(key, variant, table) for (key, variant), table in tables.items())
+
+
+def _crossover(key: Series, variant: str, speedups: dict[int, float]) -> Crossover:
+    lengths = sorted(speedups)
+    since: int | None = None
+    for length in lengths:
+        since = (since or length) if speedups[length] > 1 else None
+    return Crossover(
+        series=key, variant=variant, length=since, first_length=lengths[0], last_length=lengths[-1]
+    )
+
+
+def memory_growth(found: Sequence[Answer]) -> dict[tuple[Series, str], float | None]:
+    """Exponent a of peak memory ~ length^a per series and variant; None below two lengths."""
+    points: dict[tuple[Series, str], list[tuple[int, float]]] = {}
+    for answer in found:
+        for row in answer.ranked:
+            if row.peak_mib:
+                points.setdefault((answer.series, row.variant), []).append((answer.length, row.peak_mib))
+    return {key: growth_exponent(*zip(*table, strict=True)) for key, table in points.items()}
+
+
+def distrusted(made: Sequence[Row]) -> tuple[tuple[Judgment, tuple[Row, ...]], ...]:
+    """Judgments above a note, the gravest first, each once per code with the rows that it falls on."""
+    groups: dict[str, tuple[Judgment, list[Row]]] = {}
+    for row in made:
+        for judgment in row.judgments:
+            if judgment.severity is not Severity.NOTE:
+                groups.setdefault(judgment.code, (judgment, []))[1].append(row)
+    ordered = sorted(
+        groups.values(), key=lambda pair: (pair[0].severity is not Severity.ALARM, -len(pair[1]))
+    )
+    return tuple((judgment, tuple(fallen)) for judgment, fallen in ordered)

@@ -1,0 +1,120 @@
+"""Times of one case in two runs: a ratio and its interval that hold while a shared machine drifts.
+
+Everything is in natural logarithms, so that a ratio is a difference. A run gives one value a round (the median of
+its samples). Where at least three other variants answered the same question in both runs, what moved all of them
+(the machine) is taken out, round by round inside a run and between the runs; see docs/compare.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import NamedTuple
+
+from attnprof.core.record import Measured
+from attnprof.core.stats import by_round, median_interval
+
+FEWEST_CONTROLS = 3
+_Z_95 = 1.959964
+_MAD_TO_SIGMA = 1.4826  # of a normal distribution
+_MEDIAN_ERROR = 1.2533  # standard error of a median over that of a mean, normal distribution
+_MOST_CORRELATION = 0.95
+
+Rounds = dict[int, float]
+
+
+class Estimate(NamedTuple):
+    """A logarithm and its standard error."""
+
+    value: float
+    error: float
+
+    def minus(self, other: Estimate) -> Estimate:
+        """Difference of two independent estimates."""
+        return Estimate(self.value - other.value, math.hypot(self.error, other.error))
+
+
+def log_rounds(done: Measured) -> Rounds:
+    """Logarithm of each round's median time; rounds without a positive time are left out."""
+    return {
+        number: math.log(value)
+        for number, value in by_round(done.samples_s, done.rounds).items()
+        if value > 0
+    }
+
+
+def estimate(values: Sequence[float]) -> Estimate:
+    """Median of values in order of time; the error grows when neighbours in time are alike.
+
+    The error is the exact rank interval of the median, widened for an autoregressive process of the measured
+    correlation: a drifting machine gives many samples and little evidence.
+    """
+    interval = median_interval(values)
+    alike = serial_correlation(values)
+    error = (interval.high - interval.low) / (2 * _Z_95) * math.sqrt((1 + alike) / (1 - alike))
+    return Estimate(interval.value, error)
+
+
+def serial_correlation(values: Sequence[float]) -> float:
+    """Rank correlation of each value with the next, corrected for the bias of short series, in [0, 0.95]."""
+    n = len(values)
+    if n < 4:
+        return 0.0
+    order = {index: rank for rank, index in enumerate(sorted(range(n), key=values.__getitem__))}
+    centred = [order[index] - (n - 1) / 2 for index in range(n)]
+    square = sum(x * x for x in centred)
+    raw = sum(a * b for a, b in zip(centred, centred[1:], strict=False)) / square
+    return min(max((raw * n + 1) / (n - 3), 0.0), _MOST_CORRELATION)
+
+
+def control_level(others: Sequence[Rounds]) -> Estimate:
+    """Level of the machine in one run: the median of the other variants' medians."""
+    levels = [estimate(list(rounds.values())) for rounds in others]
+    error = _MEDIAN_ERROR * median(level.error for level in levels) / math.sqrt(len(levels))
+    return Estimate(median(level.value for level in levels), error)
+
+
+def without_common_drift(own: Rounds, others: Sequence[Rounds]) -> list[float]:
+    """A case's rounds minus what at least three other variants did together in the same round."""
+    levels = [median(rounds.values()) for rounds in others]
+    kept = []
+    for number, value in own.items():
+        moves = [
+            rounds[number] - level for rounds, level in zip(others, levels, strict=True) if number in rounds
+        ]
+        kept.append(value - (median(moves) if len(moves) >= FEWEST_CONTROLS else 0.0))
+    return kept
+
+
+def as_timed(a: Rounds, b: Rounds) -> Estimate:
+    """Log ratio of B's time to A's, nothing taken out."""
+    return estimate(list(b.values())).minus(estimate(list(a.values())))
+
+
+def beside_controls(variant: str, a: Mapping[str, Rounds], b: Mapping[str, Rounds]) -> Estimate | None:
+    """Log ratio of `variant` beside the other variants of its question; None with fewer than three of them.
+
+    `a` and `b` hold the rounds of every variant that both runs measured for the question.
+    """
+    names = [name for name in a if name != variant]
+    if len(names) < FEWEST_CONTROLS:
+        return None
+    sides = [_beside(run[variant], [run[name] for name in names]) for run in (a, b)]
+    return sides[1].minus(sides[0])
+
+
+def _beside(own: Rounds, others: Sequence[Rounds]) -> Estimate:
+    return estimate(without_common_drift(own, others)).minus(control_level(others))
+
+
+def scatter(ratios: Sequence[Estimate]) -> float:
+    """Spread of unchanged cases between two runs beyond what their samples explain (robust to a minority).
+
+    >>> scatter([Estimate(0.03, 0.0), Estimate(-0.03, 0.0), Estimate(0.5, 0.0)])
+    0.044478
+    """
+    if not ratios:
+        return 0.0
+    spread = _MAD_TO_SIGMA * median(abs(ratio.value) for ratio in ratios)
+    return math.sqrt(max(0.0, spread**2 - median(ratio.error for ratio in ratios) ** 2))
