@@ -20,12 +20,16 @@ class ByteKind(StrEnum):
 
 
 class Term(msgspec.Struct, frozen=True, kw_only=True):
-    """One tensor's share of the traffic. `formula` is its per-call expression in the notes' symbols."""
+    """One tensor's share of the traffic: reads and writes, each with the formula that it was computed from.
+
+    A formula is Python arithmetic over the symbols of the glossary in `core.schedules.formula`.
+    """
 
     tensor: str
     read_bytes: int = 0
     write_bytes: int = 0
-    formula: str = ""
+    read_formula: str = ""
+    write_formula: str = ""
     note: str = ""
 
 
@@ -54,7 +58,7 @@ class Traffic(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tiles(msgspec.Struct, frozen=True, kw_only=True):
-    """Tile sizes of a blocked kernel: B_r query rows by B_c keys; `padded` when ragged tiles are computed whole."""
+    """Tiles of a blocked kernel: B_r query rows by B_c keys; `padded`: ragged tiles are computed whole."""
 
     rows: int
     cols: int
