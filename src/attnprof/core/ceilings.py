@@ -1,4 +1,4 @@
-"""What a machine can do at most: cited figures of a chip, measured ones of this machine, their common roof."""
+"""What a machine can do at most: cited figures of a chip, measured ones of this machine, and their roof."""
 
 from __future__ import annotations
 
