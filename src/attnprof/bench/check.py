@@ -47,7 +47,11 @@ def attention_chunked(problem: Problem, inputs: Inputs, dtype: object) -> tuple[
     q, k, v = (x.detach().to(dtype) for x in inputs.tensors)  # type: ignore[call-overload]  # a torch dtype
     if problem.direction is Direction.FWD:
         parts = [_rows_forward(problem, q[:, :, a:b], k, v, (a, b)) for a, b in _row_blocks(problem)]
-        return (torch.cat(parts, dim=2) if parts else q.new_zeros(problem.batch, problem.q_heads, 0, problem.v_dim),)
+        return (
+            torch.cat(parts, dim=2)
+            if parts
+            else q.new_zeros(problem.batch, problem.q_heads, 0, problem.v_dim),
+        )
     assert inputs.grad is not None
     grad = inputs.grad.to(dtype)  # type: ignore[call-overload]  # likewise
     return _with_gradients(problem, q, k, v, grad)

@@ -17,7 +17,16 @@ from attnprof.bench.sweep import Conditions
 from attnprof.bench.timing import Series, calls_per_sample, measure_floor, sample_rounds, warm_up
 from attnprof.core.problem import Problem
 from attnprof.core.record import (
-    Accuracy, Failed, FailureKind, Judgment, Measured, Memory, Outcome, Record, Skipped, Unsupported,
+    Accuracy,
+    Failed,
+    FailureKind,
+    Judgment,
+    Measured,
+    Memory,
+    Outcome,
+    Record,
+    Skipped,
+    Unsupported,
 )  # fmt: skip
 from attnprof.core.traffic import Cost
 from attnprof.core.units import format_bytes
@@ -46,7 +55,9 @@ class Prepared:
 class Group:
     """All variants of one asked problem on one device; results leave through `emit` as they are final."""
 
-    def __init__(self, asked: Problem, variants: Iterable[Variant], conditions: Conditions, device: Device) -> None:
+    def __init__(
+        self, asked: Problem, variants: Iterable[Variant], conditions: Conditions, device: Device
+    ) -> None:
         self.asked = asked
         self.variants = {v.name: v for v in variants}
         self.conditions = conditions
@@ -76,7 +87,9 @@ class Group:
         reason = variant.unavailable(self.device.name) or variant.refuse(self.asked)
         if reason:
             return Unsupported(reason=reason)
-        reason = too_large(variant.problem_for(self.asked), _cost(variant, self.asked), self.device.available_bytes())
+        reason = too_large(
+            variant.problem_for(self.asked), _cost(variant, self.asked), self.device.available_bytes()
+        )
         return Skipped(reason=reason) if reason else None
 
     def _try_prepare(self, variant: Variant, prepared: dict[str, Prepared]) -> Outcome | None:
@@ -134,9 +147,10 @@ class Group:
         return self._record(variant, measured, prepared.judgments)
 
     def _record(self, variant: Variant, outcome: Outcome, judgments: tuple[Judgment, ...] = ()) -> Record:
+        cost = None if isinstance(outcome, Unsupported) else _cost(variant, self.asked)
         return Record(
-            variant=variant.name, asked=self.asked, problem=variant.problem_for(self.asked), device=self.conditions.device,
-            outcome=outcome, cost=None if isinstance(outcome, Unsupported) else _cost(variant, self.asked),
+            variant=variant.name, asked=self.asked, problem=variant.problem_or_asked(self.asked),
+            device=self.conditions.device, outcome=outcome, cost=cost,
             judgments=judgments, started_at=self._started_at, cache=self.conditions.cache, seed=self.conditions.seed,
         )  # fmt: skip
 
@@ -160,6 +174,8 @@ def failure(error: Exception) -> Failed:
     """A failed outcome from what a kernel raised."""
     text = f"{type(error).__name__}: {error}".strip()
     lowered = text.lower()
-    memory = isinstance(error, MemoryError) or "out of memory" in lowered or "can't allocate memory" in lowered
+    memory = (
+        isinstance(error, MemoryError) or "out of memory" in lowered or "can't allocate memory" in lowered
+    )
     kind = FailureKind.OUT_OF_MEMORY if memory else FailureKind.EXCEPTION
     return Failed(kind=kind, message=text[:MAX_MESSAGE])

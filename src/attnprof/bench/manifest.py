@@ -29,14 +29,20 @@ def begin(sweep: Sweep, ready: Ready, command: tuple[str, ...]) -> Manifest:
 
 def finish(manifest: Manifest) -> Manifest:
     """The manifest with the time at which the run ended."""
-    return msgspec.structs.replace(manifest, weather=msgspec.structs.replace(manifest.weather, finished_at=now()))
+    return msgspec.structs.replace(
+        manifest, weather=msgspec.structs.replace(manifest.weather, finished_at=now())
+    )
 
 
 def git_commit() -> str:
     """Commit of the working directory, `-dirty` when changed; empty outside a checkout."""
     try:
         found = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"], capture_output=True, text=True, check=True, timeout=5
+            ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=5,
         )
     except (OSError, subprocess.SubprocessError):
         return ""

@@ -16,7 +16,7 @@ Sink = Callable[[Record], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Progress:
+class Position:
     """Where a sweep stands: told before each step."""
 
     done: int
@@ -27,7 +27,7 @@ class Progress:
 
 def run_sweep(
     sweep: Sweep, worker: Worker, sink: Sink, *, finished: frozenset[str] = frozenset(),
-    progress: Callable[[Progress], None] = lambda _: None,
+    progress: Callable[[Position], None] = lambda _: None,
 ) -> None:  # fmt: skip
     """Measure every case whose key is not in `finished`, handing each record to `sink` when it is final."""
     conditions, problems = sweep.conditions, sweep.problems()
@@ -35,7 +35,7 @@ def run_sweep(
         keys = {name: case_key(name, asked, conditions.device, conditions.cache) for name in sweep.variants}
         missing = tuple(name for name, key in keys.items() if key not in finished)
         done = (number + 1) * len(sweep.variants) - len(missing)
-        position = Progress(done=done, total=len(problems) * len(sweep.variants), asked=asked, variant="")
+        position = Position(done=done, total=len(problems) * len(sweep.variants), asked=asked, variant="")
         _Group(worker, conditions, asked, sink, progress, position).run(missing)
 
 
@@ -44,7 +44,7 @@ class _Group:
 
     def __init__(
         self, worker: Worker, conditions: Conditions, asked: Problem, sink: Sink,
-        progress: Callable[[Progress], None], position: Progress,
+        progress: Callable[[Position], None], position: Position,
     ) -> None:  # fmt: skip
         self.worker, self.conditions, self.asked = worker, conditions, asked
         self.sink, self.progress, self.position = sink, progress, position
@@ -75,6 +75,6 @@ class _Group:
 
 def _failed(conditions: Conditions, asked: Problem, name: str, outcome: Failed) -> Record:
     return Record(
-        variant=name, asked=asked, problem=find(name).problem_for(asked), device=conditions.device, outcome=outcome,
-        cache=conditions.cache, seed=conditions.seed,
+        variant=name, asked=asked, problem=find(name).problem_or_asked(asked), device=conditions.device,
+        outcome=outcome, cache=conditions.cache, seed=conditions.seed,
     )  # fmt: skip

@@ -10,11 +10,12 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from typing import IO
+from contextlib import suppress
+from typing import IO, Self
 
 import msgspec
 
-from attnprof.bench.protocol import Event, Ready, Refused, Task
+from attnprof.bench.protocol import Done, Event, Ready, Refused, Task
 from attnprof.core.errors import KernelError, UsageError
 from attnprof.core.record import Failed, FailureKind
 
@@ -38,6 +39,13 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
         self._events: queue.Queue[bytes] = queue.Queue()
         self._stderr: IO[bytes] | None = None
+        self._pump: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
 
     def start(self) -> Ready:
         """Start the process and wait until its device is open.
@@ -50,7 +58,8 @@ class Worker:
             [sys.executable, "-m", "attnprof.bench.worker", *self._arguments], stdin=subprocess.PIPE,
             stdout=subprocess.PIPE, stderr=self._stderr, start_new_session=True,
         )  # fmt: skip
-        threading.Thread(target=_pump, args=(self._process, self._events), daemon=True).start()
+        self._pump = threading.Thread(target=_pump, args=(self._process, self._events), daemon=True)
+        self._pump.start()
         try:
             event = self._next(START_TIMEOUT_S)
         except WorkerLost as lost:
@@ -77,7 +86,7 @@ class Worker:
         while True:
             event = self._next(task.conditions.timeout_s)
             yield event
-            if type(event).__name__ == "Done":
+            if isinstance(event, Done):
                 return
 
     def _next(self, timeout_s: float) -> Event:
@@ -86,17 +95,20 @@ class Worker:
         except queue.Empty:
             self.stop()
             raise WorkerLost(
-                Failed(kind=FailureKind.TIMEOUT, message=f"no sign of life for {timeout_s:g} s (time limit); stopped")
+                Failed(
+                    kind=FailureKind.TIMEOUT,
+                    message=f"no sign of life for {timeout_s:g} s (time limit); stopped",
+                )
             ) from None
         if not line:
             raise WorkerLost(self._death())
-        return msgspec.json.decode(line, type=Event)  # type: ignore[arg-type]  # msgspec takes unions of structs
+        return msgspec.json.decode(line, type=Event)
 
     def _death(self) -> Failed:
         assert self._process is not None
         code = self._process.wait()
         tail = self._tail()
-        self._process = None
+        self.stop()
         if code < 0:
             name = signal.Signals(-code).name
             why = " (often the system's out-of-memory killer)" if -code == signal.SIGKILL else ""
@@ -113,13 +125,16 @@ class Worker:
 
     def stop(self) -> None:
         """End the process and everything that it started."""
-        if self._process is not None:
-            try:
-                os.killpg(self._process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-            self._process.wait()
-            self._process = None
+        process, self._process = self._process, None
+        if process is not None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            if process.stdin is not None:
+                with suppress(BrokenPipeError):
+                    process.stdin.close()
+        if self._pump is not None:
+            self._pump.join()
         if self._stderr is not None:
             self._stderr.close()
             self._stderr = None
@@ -128,6 +143,7 @@ class Worker:
 def _pump(process: subprocess.Popen[bytes], events: queue.Queue[bytes]) -> None:
     """Move lines from the process to the queue; an empty line stands for its end."""
     assert process.stdout is not None
-    for line in process.stdout:
-        events.put(line)
+    with process.stdout as lines:
+        for line in lines:
+            events.put(line)
     events.put(b"")

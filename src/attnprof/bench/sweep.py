@@ -25,7 +25,7 @@ class Conditions(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 0
     precision: float = 0.02
     min_rounds: int = 10
-    max_rounds: int = 200
+    max_rounds: int = 300
     budget_s: float = 2.0  # sampling time per case, beyond min_rounds
     timeout_s: float = 180.0  # without a sign of life
     threads: int = 0  # 0: as many as PyTorch chooses
@@ -40,7 +40,9 @@ class Conditions(msgspec.Struct, frozen=True, kw_only=True):
         if self.threads < 0:
             raise InvalidSweep(f"threads={self.threads}: it must be 1 or more, or 0 for PyTorch's own choice")
         if not 1 <= self.min_rounds <= self.max_rounds:
-            raise InvalidSweep(f"min_rounds={self.min_rounds}, max_rounds={self.max_rounds}: 1 <= min <= max is needed")
+            raise InvalidSweep(
+                f"min_rounds={self.min_rounds}, max_rounds={self.max_rounds}: 1 <= min <= max is needed"
+            )
 
 
 class Sweep(msgspec.Struct, frozen=True, kw_only=True):

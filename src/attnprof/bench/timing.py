@@ -20,6 +20,9 @@ MAX_CALLS = 20_000
 WARM_UP_S = 0.25
 STABLE_SHARE = 0.1
 FEWEST_SAMPLES = 3
+LEAST_SHARE = (
+    0.1  # of the budget is always sampled: a burst of quick calls tells nothing of a machine's drift
+)
 HARD_BUDGET_MULTIPLE = 10  # a case so far over its budget stops before min_rounds
 
 
@@ -52,7 +55,9 @@ class Series:
         over_budget = self.spent_s > conditions.budget_s
         if taken >= FEWEST_SAMPLES and self.spent_s > HARD_BUDGET_MULTIPLE * conditions.budget_s:
             return f"time budget spent {HARD_BUDGET_MULTIPLE} times over ({taken} samples)"
-        if taken < conditions.min_rounds:
+        if taken < conditions.min_rounds or (
+            self.spent_s < LEAST_SHARE * conditions.budget_s and taken < conditions.max_rounds
+        ):
             return ""
         width = median_interval(self.samples_s).relative_width
         if width <= conditions.precision:
@@ -68,7 +73,7 @@ def warm_up(device: Device, call: Call) -> tuple[int, float]:
     Returns (calls made, seconds of the last call).
     """
     times: list[float] = []
-    while sum(times) < WARM_UP_S or len(times) < 2:  # noqa: PLR2004  # the first call is not warm
+    while sum(times) < WARM_UP_S or len(times) < 2:
         times.append(device.time_calls(call, 1))
         recent = times[-3:]
         if len(recent) == 3 and max(recent) <= (1 + STABLE_SHARE) * min(recent):

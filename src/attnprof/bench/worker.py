@@ -1,4 +1,4 @@
-"""The worker process: opens the device, measures tasks, reports every step. Run as `python -m attnprof.bench.worker`."""
+"""The worker process (`python -m attnprof.bench.worker`): opens the device, measures tasks, reports every step."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def serve(wire: Wire, device: Device, tasks: queue.Queue[Task | None]) -> None:
     while (task := tasks.get()) is not None:
         group = Group(task.asked, map(find, task.variants), task.conditions, device)
         group.measure(
-            emit=lambda record: wire.send(Row(record=record)), alive=lambda name: wire.send(Alive(variant=name))
+            emit=lambda record: wire.send(Row(record=record)),
+            alive=lambda name: wire.send(Alive(variant=name)),
         )
         wire.send(Done())
 
@@ -59,7 +60,6 @@ def main() -> None:
     """Entry point: argv is the device and the number of threads (0 keeps PyTorch's own)."""
     wire = Wire()
     set_threads(int(sys.argv[2]))
-    sys.path.insert(0, os.getcwd())  # a user's own module:function is looked up where the command was typed
     try:
         device = open_device(sys.argv[1])
     except AttnprofError as error:

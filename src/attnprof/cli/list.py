@@ -10,7 +10,8 @@ from attnprof.cli.options import JsonFlag, print_json
 
 
 def list_command(
-    device: Annotated[str, typer.Option("--device", help="cpu or cuda.")] = "cpu", json_output: JsonFlag = False
+    device: Annotated[str, typer.Option("--device", help="cpu or cuda.")] = "cpu",
+    json_output: JsonFlag = False,
 ) -> None:
     """Variants: what each needs, whether it can run here and why not.
 

@@ -17,7 +17,9 @@ _PANEL = "Problem"
 
 
 def _option(flag: str, help_text: str, kind: type = str) -> Any:
-    return Annotated[kind | None, typer.Option(flag, help=help_text, rich_help_panel=_PANEL, show_default=False)]
+    return Annotated[
+        kind | None, typer.Option(flag, help=help_text, rich_help_panel=_PANEL, show_default=False)
+    ]
 
 
 _PROBLEM_OPTIONS: dict[str, Any] = {
@@ -33,7 +35,9 @@ _PROBLEM_OPTIONS: dict[str, Any] = {
     "mask": _option("--mask", "full, causal, causal:bottom_right, window:LEFT:RIGHT (causal)."),
     "direction": _option("--direction", "fwd, bwd or fwd_bwd (fwd)."),
     "scale": _option("--scale", "Factor on QK^T (1/sqrt(head_dim)).", float),
-    "dropout": Annotated[float, typer.Option("--dropout", help="Dropout probability.", rich_help_panel=_PANEL)],
+    "dropout": Annotated[
+        float, typer.Option("--dropout", help="Dropout probability.", rich_help_panel=_PANEL)
+    ],
 }
 
 
@@ -45,7 +49,9 @@ def with_problem_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """
     own = inspect.signature(command, eval_str=True).parameters
     shared = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=0.0 if name == "dropout" else None)
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=0.0 if name == "dropout" else None
+        )
         for name, kind in _PROBLEM_OPTIONS.items()
     ]
 
@@ -60,7 +66,9 @@ def with_problem_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON document on stdout; progress goes to stderr.")]
+JsonFlag = Annotated[
+    bool, typer.Option("--json", help="One JSON document on stdout; progress goes to stderr.")
+]
 
 
 def print_json(value: Any) -> None:

@@ -19,28 +19,43 @@ if TYPE_CHECKING:
     from attnprof.core.record import Record, Run
     from attnprof.store.runs import RunWriter
 
-EXAMPLE = "attnprof run --variants naive,sdpa_default --seq-lens 64:2048:x2 --out runs/first"
 DEFAULT_OUT = Path("runs/latest")
 
 
 @with_problem_options
-def run_command(  # noqa: PLR0913  # one parameter an option
+def run_command(
     texts: AxisTexts,
-    sweep_file: Annotated[Path | None, typer.Argument(metavar="[SWEEP.toml]", help="A sweep file; options override it.")] = None,
-    variants: Annotated[str | None, typer.Option("--variants", help="Names or module:function, joined by commas.")] = None,
+    sweep_file: Annotated[
+        Path | None, typer.Argument(metavar="[SWEEP.toml]", help="Options override it.")
+    ] = None,
+    variants: Annotated[
+        str | None, typer.Option("--variants", help="Names or module:function, joined by commas.")
+    ] = None,
     device: Annotated[str | None, typer.Option("--device", help="cpu, cuda or cuda:1 (cpu).")] = None,
     out: Annotated[Path, typer.Option("--out", help="Run directory.")] = DEFAULT_OUT,
     resume: Annotated[bool, typer.Option("--resume", help="Run only what the directory lacks.")] = False,
     cache: Annotated[str | None, typer.Option("--cache", help="warm or cold (warm; cold on CUDA).")] = None,
-    precision: Annotated[float | None, typer.Option("--precision", help="Relative half-width of the median's interval to stop at (0.02).")] = None,
-    budget_s: Annotated[float | None, typer.Option("--budget-s", help="Sampling seconds per case (2).")] = None,
-    timeout_s: Annotated[float | None, typer.Option("--timeout-s", help="Stop a case after so long without a sign of life (180).")] = None,
-    min_rounds: Annotated[int | None, typer.Option("--min-rounds", help="Fewest samples per case (10).")] = None,
-    max_rounds: Annotated[int | None, typer.Option("--max-rounds", help="Most samples per case (200).")] = None,
+    precision: Annotated[
+        float | None,
+        typer.Option("--precision", help="Stop at this relative half-width of the interval (0.02)."),
+    ] = None,
+    budget_s: Annotated[
+        float | None, typer.Option("--budget-s", help="Sampling seconds per case (2).")
+    ] = None,
+    timeout_s: Annotated[
+        float | None,
+        typer.Option("--timeout-s", help="Stop a case that gave no sign of life for so long (180)."),
+    ] = None,
+    min_rounds: Annotated[
+        int | None, typer.Option("--min-rounds", help="Fewest samples per case (10).")
+    ] = None,
+    max_rounds: Annotated[
+        int | None, typer.Option("--max-rounds", help="Most samples per case (300).")
+    ] = None,
     threads: Annotated[int | None, typer.Option("--threads", help="CPU threads (PyTorch's choice).")] = None,
     seed: Annotated[int | None, typer.Option("--seed", help="Seed of the inputs (0).")] = None,
     json_output: JsonFlag = False,
-) -> None:  # fmt: skip
+) -> None:
     """Measure variants on this machine, saving each row as it finishes.
 
     Example: attnprof run --variants naive,sdpa_default --seq-lens 64:2048:x2 --out runs/first
@@ -84,19 +99,15 @@ def _measure(sweep: Sweep, out: Path, resume: bool) -> Run:
     from attnprof.store.runs import RunWriter, load_run
 
     finished = _finished_keys(out, resume)
-    writer = RunWriter(out)
-    worker = Worker(sweep.conditions.device, sweep.conditions.threads)
-    try:
+    with Worker(sweep.conditions.device, sweep.conditions.threads) as worker:
         ready = worker.start()
         if finished:
             _refuse_other(out, ready)
-        begun = manifest.begin(sweep, ready, tuple(sys.argv))
-        writer.write_manifest(begun)
-        _run_with_progress(sweep, worker, writer, finished)
-        writer.write_manifest(manifest.finish(begun))
-    finally:
-        worker.stop()
-        writer.close()
+        with RunWriter(out) as writer:
+            begun = manifest.begin(sweep, ready, tuple(sys.argv))
+            writer.write_manifest(begun)
+            _run_with_progress(sweep, worker, writer, finished)
+            writer.write_manifest(manifest.finish(begun))
     return load_run(out)
 
 
@@ -107,7 +118,9 @@ def _finished_keys(out: Path, resume: bool) -> frozenset[str]:
     if not (out / RUN_FILE).exists():
         return frozenset()
     if not resume:
-        raise StoreError(f"{str(out)!r} already holds a run: add --resume to complete it, or give another --out")
+        raise StoreError(
+            f"{str(out)!r} already holds a run: add --resume to complete it, or give another --out"
+        )
     return frozenset(record.key for record in load_run(out).records)
 
 
@@ -123,27 +136,43 @@ def _run_with_progress(sweep: Sweep, worker: Any, writer: RunWriter, finished: f
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from attnprof.bench.runner import run_sweep
+    from attnprof.bench.runner import Position, run_sweep
 
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=16), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=16),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("starting", total=None)
-        run_sweep(
-            sweep, worker, writer.append, finished=finished,
-            progress=lambda p: bar.update(task, description=f"{p.variant} N={p.asked.kv_len}", completed=p.done, total=p.total),
-        )  # fmt: skip
+
+        def show(at: Position) -> None:
+            bar.update(
+                task, description=f"{at.variant} N={at.asked.kv_len}", completed=at.done, total=at.total
+            )
+
+        run_sweep(sweep, worker, writer.append, finished=finished, progress=show)
 
 
 def _present(run: Run, out: Path, json_output: bool) -> None:
     from rich.console import Console
 
-    from attnprof.report.export import row_documents, write_results_csv
+    from attnprof.report.export import results_json, write_results_csv
+    from attnprof.report.metrics import rows
     from attnprof.report.terminal import print_run
 
     write_results_csv(run.records, out / "results.csv")
     if json_output:
-        print_json({"out": str(out), "manifest": run.manifest, "damaged": run.damaged, "rows": row_documents(run.records)})
+        print_json(
+            {
+                "out": str(out),
+                "manifest": run.manifest,
+                "damaged": run.damaged,
+                "rows": results_json(rows(run.records)),
+            }
+        )
         return
-    print_run(run, Console())
-    sys.stdout.write(f"saved: {out}/run.jsonl, results.csv, manifest.json\n")
+    print_run(run.records, Console())
+    sys.stdout.write(f"saved run.jsonl, results.csv and manifest.json in\n{out}\n")

@@ -9,9 +9,10 @@ from typing import Any
 
 import msgspec
 
+from attnprof.core.dtypes import parse_dtype
 from attnprof.core.errors import AttnprofError, InvalidSweep
 from attnprof.core.mask import Causal, parse_mask
-from attnprof.core.problem import Problem
+from attnprof.core.problem import Problem, parse_direction
 
 DEFAULT_SEQ_LENS = "64:2048:x2"
 _MAX_POINTS = 10_000
@@ -40,7 +41,9 @@ def _expand(part: str, name: str) -> Iterator[int]:
         yield int(part)
         return
     if ranged is None:
-        raise InvalidSweep(f"{name} {part!r} cannot be read: write 1,4,8 or START:STOP:xFACTOR or START:STOP:STEP")
+        raise InvalidSweep(
+            f"{name} {part!r} cannot be read: write 1,4,8 or START:STOP:xFACTOR or START:STOP:STEP"
+        )
     start, stop, factor, by = int(ranged[1]), int(ranged[2]), bool(ranged[3]), int(ranged[4])
     smallest_step = 2 if factor else 1
     if start > stop or by < smallest_step or (factor and start == 0):
@@ -84,16 +87,21 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True):
 
         Raises: InvalidProblem for a combination that is none.
         """
-        return tuple(
-            Problem(
-                batch=batch, q_heads=q_heads, kv_heads=q_heads if kv_heads is None else kv_heads, q_len=q_len,
-                kv_len=q_len if kv_len is None else kv_len, qk_dim=dim, v_dim=dim if v_dim is None else v_dim,
-                dtype=dtype, mask=parse_mask(mask), direction=direction, scale=self.scale, dropout=self.dropout,
-            )  # fmt: skip
-            for direction, dtype, mask, dim, v_dim, q_heads, kv_heads, batch, q_len, kv_len in product(
-                self.directions, self.dtypes, self.masks, self.head_dims, self.v_dims or (None,), self.q_heads,
-                self.kv_heads or (None,), self.batches, self.q_lens, self.kv_lens or (None,),
-            )
+        combinations = product(
+            self.directions, self.dtypes, self.masks, self.head_dims, self.v_dims or (None,), self.q_heads,
+            self.kv_heads or (None,), self.batches, self.q_lens, self.kv_lens or (None,),
+        )  # fmt: skip
+        return tuple(self._problem(*values) for values in combinations)
+
+    def _problem(
+        self, direction: str, dtype: str, mask: str, dim: int, v_dim: int | None, q_heads: int,
+        kv_heads: int | None, batch: int, q_len: int, kv_len: int | None,
+    ) -> Problem:  # fmt: skip
+        return Problem(
+            batch=batch, q_heads=q_heads, kv_heads=q_heads if kv_heads is None else kv_heads, q_len=q_len,
+            kv_len=q_len if kv_len is None else kv_len, qk_dim=dim, v_dim=dim if v_dim is None else v_dim,
+            dtype=parse_dtype(dtype), mask=parse_mask(mask), direction=parse_direction(direction),
+            scale=self.scale, dropout=self.dropout,
         )  # fmt: skip
 
 
@@ -120,14 +128,20 @@ class AxisTexts(msgspec.Struct, frozen=True, kw_only=True):
         Raises: InvalidSweep naming the option.
         """
         if self.seq_lens is not None and (self.q_lens is not None or self.kv_lens is not None):
-            raise InvalidSweep("--seq-lens sets q and kv alike: give it, or --q-lens with --kv-lens, not both")
+            raise InvalidSweep(
+                "--seq-lens sets q and kv alike: give it, or --q-lens with --kv-lens, not both"
+            )
         if self.kv_lens is not None and self.q_lens is None:
             raise InvalidSweep("--kv-lens without --q-lens: give both, or --seq-lens")
         given: dict[str, Any] = {"q_lens": parse_ints(self.q_lens or self.seq_lens or seq_lens, "--seq-lens")}
         for field, option, text in self._integer_axes():
             if text is not None:
                 given[field] = parse_ints(text, option)
-        names = {"dtypes": self.dtype or dtype, "masks": self.mask or str(Causal()), "directions": self.direction or "fwd"}
+        names = {
+            "dtypes": self.dtype or dtype,
+            "masks": self.mask or str(Causal()),
+            "directions": self.direction or "fwd",
+        }
         given |= {field: _some(parse_names(text), field) for field, text in names.items()}
         return Axes(**given, scale=self.scale, dropout=self.dropout)
 

@@ -162,7 +162,11 @@ class Lengths(msgspec.Struct, frozen=True, tag="lengths"):
 
     def bands(self, batch: int, q_len: int, kv_len: int) -> tuple[tuple[int, Band], ...]:
         """(1, band) per batch element; the band is of the element's own lengths."""
-        if len(self.q_lens) != batch or max(self.q_lens, default=0) > q_len or max(self.kv_lens, default=0) > kv_len:
+        if (
+            len(self.q_lens) != batch
+            or max(self.q_lens, default=0) > q_len
+            or max(self.kv_lens, default=0) > kv_len
+        ):
             raise InvalidProblem(
                 f"lengths q_lens={self.q_lens} kv_lens={self.kv_lens} do not fit batch={batch}, q_len={q_len}, "
                 f"kv_len={kv_len}: one length per batch element, none above the padded length"

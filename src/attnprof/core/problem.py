@@ -57,13 +57,17 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         self._fill("qk_dim", 64 if self.head_dim is None else self.head_dim)
         self._fill("v_dim", self.qk_dim)
         if self.head_dim is not None and self.head_dim != self.qk_dim:
-            raise InvalidProblem(f"head_dim={self.head_dim} and qk_dim={self.qk_dim} differ: give one of them")
+            raise InvalidProblem(
+                f"head_dim={self.head_dim} and qk_dim={self.qk_dim} differ: give one of them"
+            )
         self._set("head_dim", self.qk_dim)
         self._set("dtype", parse_dtype(self.dtype))
-        self._set("direction", _direction(self.direction))
+        self._set("direction", parse_direction(self.direction))
         self._validate_sizes()
         self._validate_numbers()
-        _counted(self.mask, self.batch, self.q_heads, self.q_len, self.kv_len)  # raises if the mask does not fit
+        _counted(
+            self.mask, self.batch, self.q_heads, self.q_len, self.kv_len
+        )  # raises if the mask does not fit
 
     def _set(self, name: str, value: object) -> None:
         msgspec.structs.force_setattr(self, name, value)
@@ -87,7 +91,9 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         if not 0.0 <= self.dropout < 1.0:
             raise InvalidProblem(f"dropout={self.dropout}: it must be at least 0 and below 1")
         if self.scale is not None and not math.isfinite(self.scale):
-            raise InvalidProblem(f"scale={self.scale}: it must be a finite number, or None for 1/sqrt(qk_dim)")
+            raise InvalidProblem(
+                f"scale={self.scale}: it must be a finite number, or None for 1/sqrt(qk_dim)"
+            )
 
     # --- what the mask lets through -------------------------------------------------------------------------
 
@@ -243,7 +249,8 @@ def _per(total: int, parts: int) -> int | Fraction:
     return exact.numerator if exact.denominator == 1 else exact
 
 
-def _direction(value: str) -> Direction:
+def parse_direction(value: str) -> Direction:
+    """A direction from its name. Raises: InvalidProblem with the known ones."""
     try:
         return Direction(value)
     except ValueError:

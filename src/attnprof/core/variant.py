@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from attnprof.core.dtypes import DType
-from attnprof.core.errors import InvalidInput
+from attnprof.core.errors import InvalidProblem
 from attnprof.core.mask import Causal, Dense, Full, Lengths, Window
 from attnprof.core.problem import Direction, Problem
 from attnprof.core.traffic import Cost
@@ -105,6 +105,13 @@ class Variant:
         """The problem that this variant computes when `asked` is asked for."""
         return self.preset(asked) if self.preset else asked
 
+    def problem_or_asked(self, asked: Problem) -> Problem:
+        """Like `problem_for`, and `asked` itself where the preset cannot be applied."""
+        try:
+            return self.problem_for(asked)
+        except InvalidProblem:
+            return asked
+
     def unavailable(self, device: str) -> str | None:
         """Why it cannot run on `device` of this machine; None when it can."""
         kind = device.split(":", maxsplit=1)[0]
@@ -121,7 +128,7 @@ class Variant:
         limits = self.limits_on.get(device.split(":", maxsplit=1)[0], self.limits)
         try:
             return limits.refuse(self.problem_for(asked))
-        except InvalidInput as error:
+        except InvalidProblem as error:
             return str(error)
 
 

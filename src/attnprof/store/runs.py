@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Self
 
 import msgspec
 
@@ -25,7 +26,9 @@ class RunWriter:
             _drop_torn_line(directory / RUN_FILE)
             self._file = (directory / RUN_FILE).open("ab")
         except OSError as error:
-            raise StoreError(f"output {str(directory)!r} cannot be written: {error.strerror}; choose another --out") from error
+            raise StoreError(
+                f"output {str(directory)!r} cannot be written: {error.strerror}; choose another --out"
+            ) from error
 
     def append(self, record: Record) -> None:
         """Write one record as one line."""
@@ -39,8 +42,10 @@ class RunWriter:
         scratch.write_bytes(msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n")
         scratch.replace(self.directory / MANIFEST_FILE)
 
-    def close(self) -> None:
-        """Close the run file."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
 
@@ -62,7 +67,9 @@ def load_run(directory: Path | str) -> Run:
     directory = Path(directory)
     path = directory / RUN_FILE
     if not path.is_file():
-        raise StoreError(f"{str(directory)!r} holds no {RUN_FILE}: give the --out directory of an `attnprof run`")
+        raise StoreError(
+            f"{str(directory)!r} holds no {RUN_FILE}: give the --out directory of an `attnprof run`"
+        )
     damaged: list[str] = []
     manifest = _read_manifest(directory / MANIFEST_FILE, damaged)
     records = tuple(_read_records(path, damaged))
@@ -122,5 +129,11 @@ def _flat(identity: Identity) -> dict[str, object]:
     values = msgspec.structs.asdict(identity)
     versions: dict[str, str] = values.pop("versions")
     caches: dict[str, int] = values.pop("caches_bytes")
-    values.pop("memory_bytes")  # what a container grants varies by a little and does not change a kernel's speed
-    return values | {f"{k} version": v for k, v in versions.items()} | {f"{k} cache": v for k, v in caches.items()}
+    values.pop(
+        "memory_bytes"
+    )  # what a container grants varies by a little and does not change a kernel's speed
+    return (
+        values
+        | {f"{k} version": v for k, v in versions.items()}
+        | {f"{k} cache": v for k, v in caches.items()}
+    )

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
+import os
 import pkgutil
+import sys
 from collections.abc import Callable, Mapping
 from functools import cache
+from importlib import import_module
 from importlib.metadata import entry_points
 from types import MappingProxyType
 from typing import Any
 
-import attnprof.variants
 from attnprof.core.errors import UnknownName, nearest
 from attnprof.core.problem import Problem
 from attnprof.core.variant import Kernel, Setting, Variant
@@ -23,9 +24,9 @@ ENTRY_POINTS = "attnprof.variants"
 def variants() -> Mapping[str, Variant]:
     """Every known variant by name: one per file of `attnprof.variants`, then those that other packages offer."""
     found: dict[str, Variant] = {}
-    for module in pkgutil.iter_modules(attnprof.variants.__path__):
+    for module in pkgutil.iter_modules(import_module("attnprof.variants").__path__):
         if not module.name.startswith("_") and module.name != "catalog":
-            loaded = importlib.import_module(f"attnprof.variants.{module.name}")
+            loaded = import_module(f"attnprof.variants.{module.name}")
             found.update({v.name: v for v in vars(loaded).values() if isinstance(v, Variant)})
     for point in entry_points(group=ENTRY_POINTS):
         found[point.name] = as_variant(point.load(), name=point.name)
@@ -54,9 +55,12 @@ def as_variant(function: Any, name: str | None = None) -> Variant:
         return function
     if not callable(function):
         raise UnknownName(f"{name or function!r} is neither a Variant nor a callable f(q, k, v)")
-    label = name or getattr(function, "__name__", type(function).__name__)
+    label = name or str(getattr(function, "__name__", type(function).__name__))
     return Variant(
-        name=label, title=f"user's own {label}", prepare=_prepare(function), note=(function.__doc__ or "").strip()
+        name=label,
+        title=f"user's own {label}",
+        prepare=_prepare(function),
+        note=(function.__doc__ or "").strip(),
     )
 
 
@@ -69,7 +73,11 @@ def _prepare(function: Callable[..., Any]) -> Callable[[Problem, Setting], Kerne
     def prepare(problem: Problem, setting: Setting) -> Kernel:  # noqa: ARG001  # the protocol's two arguments
         from attnprof.core.mask import Causal
 
-        offered = {"problem": problem, "is_causal": isinstance(problem.mask, Causal), "scale": problem.effective_scale}
+        offered = {
+            "problem": problem,
+            "is_causal": isinstance(problem.mask, Causal),
+            "scale": problem.effective_scale,
+        }
         options = {key: value for key, value in offered.items() if key in accepted}
         return lambda q, k, v: function(q, k, v, **options)
 
@@ -78,9 +86,15 @@ def _prepare(function: Callable[..., Any]) -> Callable[[Problem, Setting], Kerne
 
 def _load(name: str) -> Variant:
     module_name, _, attribute = name.partition(":")
+    if (
+        os.getcwd() not in sys.path
+    ):  # a console script's path lacks the working directory, where users' modules are
+        sys.path.insert(0, os.getcwd())
     try:
-        return as_variant(getattr(importlib.import_module(module_name), attribute), name)
+        return as_variant(getattr(import_module(module_name), attribute), name)
     except ModuleNotFoundError as error:
-        raise UnknownName(f"variant {name!r}: module {error.name!r} is not found; run from its folder or set PYTHONPATH") from error
+        raise UnknownName(
+            f"variant {name!r}: module {error.name!r} is not found; run from its folder or set PYTHONPATH"
+        ) from error
     except AttributeError:
         raise UnknownName(f"variant {name!r}: module {module_name!r} has no {attribute!r}") from None

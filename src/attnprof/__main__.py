@@ -1,0 +1,5 @@
+"""`python -m attnprof` is `attnprof`."""
+
+from attnprof.cli.main import main
+
+main()

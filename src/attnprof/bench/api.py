@@ -1,0 +1,36 @@
+"""`attnprof.profile`: measure one variant or callable in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from attnprof.bench.devices import open_device
+from attnprof.bench.group import Group
+from attnprof.bench.sweep import Conditions
+from attnprof.core.problem import Problem
+from attnprof.core.record import Record
+from attnprof.core.variant import Variant
+from attnprof.explain.gate import gate_problem
+from attnprof.variants.catalog import as_variant, find
+
+
+def profile(
+    kernel: str | Variant | Callable[..., Any], problem: Problem, *, conditions: Conditions | None = None
+) -> Record:
+    """Measure a variant (by name or value) or any callable f(q, k, v) -> o on `problem`.
+
+    Runs in this process: a crash of the kernel is a crash of the caller; `attnprof run` isolates it.
+    Raises: UnknownName for a variant that does not exist; InvalidProblem for a call that the gate refuses.
+
+    >>> from attnprof import Problem, profile
+    >>> profile("naive", Problem(q_heads=2, q_len=16, head_dim=16)).outcome.accuracy.verdict.value
+    'pass'
+    """
+    chosen = find(kernel) if isinstance(kernel, str) else as_variant(kernel)
+    conditions = conditions or Conditions()
+    gate_problem(problem, conditions.device)
+    records: list[Record] = []
+    group = Group(problem, (chosen,), conditions, open_device(conditions.device))
+    group.measure(emit=records.append, alive=lambda _: None)
+    return records[0]
