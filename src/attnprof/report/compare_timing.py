@@ -1,14 +1,15 @@
 """Times of one case in two runs: a ratio and its interval that hold while a shared machine drifts.
 
-Everything is in natural logarithms, so that a ratio is a difference. A run gives one value a round (the median of
-its samples). Where at least three other variants answered the same question in both runs, what moved all of them
-(the machine) is taken out, round by round inside a run and between the runs; see docs/compare.md.
+Everything is in natural logarithms, so that a ratio is a difference. A run gives one value a round (the
+median of its samples). Where at least three other variants answered the same question in both runs, what
+moved all of them (the machine) is taken out, round by round inside a run and between the runs.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from statistics import median
 from typing import NamedTuple
 
@@ -20,6 +21,8 @@ _Z_95 = 1.959964
 _MAD_TO_SIGMA = 1.4826  # of a normal distribution
 _MEDIAN_ERROR = 1.2533  # standard error of a median over that of a mean, normal distribution
 _MOST_CORRELATION = 0.95
+_UNANIMOUS = 0.8
+_FEW_CASES = 5  # about Student's quantile over the normal one at the levels used, by degrees of freedom
 
 Rounds = dict[int, float]
 
@@ -64,15 +67,28 @@ def serial_correlation(values: Sequence[float]) -> float:
     order = {index: rank for rank, index in enumerate(sorted(range(n), key=values.__getitem__))}
     centred = [order[index] - (n - 1) / 2 for index in range(n)]
     square = sum(x * x for x in centred)
-    raw = sum(a * b for a, b in zip(centred, centred[1:], strict=False)) / square
+    raw = sum(a * b for a, b in pairwise(centred)) / square
     return min(max((raw * n + 1) / (n - 3), 0.0), _MOST_CORRELATION)
 
 
-def control_level(others: Sequence[Rounds]) -> Estimate:
-    """Level of the machine in one run: the median of the other variants' medians."""
-    levels = [estimate(list(rounds.values())) for rounds in others]
-    error = _MEDIAN_ERROR * median(level.error for level in levels) / math.sqrt(len(levels))
-    return Estimate(median(level.value for level in levels), error)
+class Beside(NamedTuple):
+    """A log ratio beside the other variants, and whether these moved alike (so that it was the machine)."""
+
+    ratio: Estimate
+    unanimous: bool
+
+
+def common_move(moves: Sequence[Estimate]) -> Estimate:
+    """What moved the other variants alike from run A to run B: the median of their own moves."""
+    error = _MEDIAN_ERROR * median(move.error for move in moves) / math.sqrt(len(moves))
+    return Estimate(median(move.value for move in moves), error)
+
+
+def moved_alike(moves: Sequence[Estimate], tolerance: float) -> bool:
+    """Whether four fifths of the moves lie within `tolerance`, or their own error, of the common one."""
+    common = common_move(moves).value
+    near = sum(abs(move.value - common) <= max(tolerance, _Z_95 * move.error) for move in moves)
+    return near >= _UNANIMOUS * len(moves)
 
 
 def without_common_drift(own: Rounds, others: Sequence[Rounds]) -> list[float]:
@@ -92,7 +108,9 @@ def as_timed(a: Rounds, b: Rounds) -> Estimate:
     return estimate(list(b.values())).minus(estimate(list(a.values())))
 
 
-def beside_controls(variant: str, a: Mapping[str, Rounds], b: Mapping[str, Rounds]) -> Estimate | None:
+def beside_controls(
+    variant: str, a: Mapping[str, Rounds], b: Mapping[str, Rounds], tolerance: float
+) -> Beside | None:
     """Log ratio of `variant` beside the other variants of its question; None with fewer than three of them.
 
     `a` and `b` hold the rounds of every variant that both runs measured for the question.
@@ -100,12 +118,11 @@ def beside_controls(variant: str, a: Mapping[str, Rounds], b: Mapping[str, Round
     names = [name for name in a if name != variant]
     if len(names) < FEWEST_CONTROLS:
         return None
-    sides = [_beside(run[variant], [run[name] for name in names]) for run in (a, b)]
-    return sides[1].minus(sides[0])
-
-
-def _beside(own: Rounds, others: Sequence[Rounds]) -> Estimate:
-    return estimate(without_common_drift(own, others)).minus(control_level(others))
+    own_a, own_b = (
+        estimate(without_common_drift(run[variant], [run[name] for name in names])) for run in (a, b)
+    )
+    moves = [as_timed(a[name], b[name]) for name in names]
+    return Beside(own_b.minus(own_a).minus(common_move(moves)), moved_alike(moves, tolerance))
 
 
 def scatter(ratios: Sequence[Estimate]) -> float:
@@ -118,3 +135,17 @@ def scatter(ratios: Sequence[Estimate]) -> float:
         return 0.0
     spread = _MAD_TO_SIGMA * median(abs(ratio.value) for ratio in ratios)
     return math.sqrt(max(0.0, spread**2 - median(ratio.error for ratio in ratios) ** 2))
+
+
+def spread(series: Sequence[Sequence[Estimate]]) -> float:
+    """`scatter` of each variant's ratios around their own common one, larger where few cases tell it.
+
+    Variants with fewer than three cases say nothing; 0 when none says anything.
+    """
+    residuals, freedom = [], 0
+    for ratios in series:
+        if len(ratios) >= FEWEST_CONTROLS:
+            common = median(ratio.value for ratio in ratios)
+            residuals += [Estimate(ratio.value - common, ratio.error) for ratio in ratios]
+            freedom += len(ratios) - 1
+    return scatter(residuals) * (1 + _FEW_CASES / freedom) if freedom else 0.0
