@@ -40,7 +40,7 @@ def test_like_for_like_prototype_values_in_fp32_to_the_byte():
 
 
 def test_peak_memory_as_observed_on_the_cpu():
-    """Case C21, MiB: 66.0, 74.0, 3.16; bf16 33.25 (of it 0.25 in the matmul library), 80.0, 2.66; GQA 2.19, 24.0."""
+    """Observed, MiB: 66.0, 74.0, 3.16; bf16 33.25 (0.25 inside matmul), 80.0, 2.66; GQA 24.0, 2.19."""
     p = Problem(q_heads=8, q_len=1024, head_dim=64)
     half, gqa = p.replace(dtype="bfloat16"), Problem(q_heads=32, kv_heads=4, q_len=256, head_dim=64)
 

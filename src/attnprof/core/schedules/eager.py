@@ -25,9 +25,30 @@ PAIRS, ROWS = "B*H_q*N_q*N_k", "B*H_q*N_q"
 INPUTS = frozenset({"q", "k", "v", "mask", "do"})
 
 
-def naive_cost(problem: Problem) -> Cost:
-    """QK^T, scale, mask, softmax, PV as separate operators over score matrices; P stored for a backward."""
-    return _cost(problem, _program(problem, _naive_forward(problem), _naive_backward(problem)))
+def naive_cost(problem: Problem, *, scale_pass: bool = True) -> Cost:
+    """QK^T, scale, mask, softmax, PV as separate operators over score matrices; P stored for a backward.
+
+    Without `scale_pass` the scale is a factor inside the matmuls, as textbooks count it.
+    """
+    forward, backward = _naive_forward(problem), _naive_backward(problem)
+    if not scale_pass:
+        forward, backward = _merged(forward, "s0", "s1"), _merged(backward, "ds0", _unscaled(problem))
+    return _cost(problem, _program(problem, forward, backward))
+
+
+def _unscaled(problem: Problem) -> str:
+    """The gradient buffer that the backward's scale reads."""
+    return "ds2" if isinstance(problem.mask, Full) else "ds1"
+
+
+def _merged(steps: list[Step], one: str, other: str) -> list[Step]:
+    """The steps without the scale's own, its result and its operand being one buffer."""
+
+    def names(given: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(other if name == one else name for name in given)
+
+    kept = [step for step in steps if step.op != "scale"]
+    return [Step(s.op, names(s.reads), names(s.writes), names(s.frees), s.scratch) for s in kept]
 
 
 def math_cost(problem: Problem) -> Cost:
@@ -98,7 +119,7 @@ def _buffers() -> dict[str, Buffer]:
     buffers = {n: Buffer(tensor=t, size=f.format(e=w)) for n, (t, f, w) in table.items()}
     masks = {
         "mask": ("A", ""), "seen_all": ("A", ""), "tril": ("A", ""),
-        "hidden": ("A", PAIRS), "bias": ("A*c", PAIRS + "*c"),
+        "hidden": ("A", PAIRS), "bias": ("A*e", PAIRS + "*e"), "bias32": ("A*c", PAIRS + "*c"),
         "seen": ("A_r", ""), "empty": ("A_r", ROWS),
     }  # fmt: skip
     buffers |= {n: Buffer(tensor="mask", size=size, asked=asked) for n, (size, asked) in masks.items()}
@@ -180,31 +201,35 @@ def _math_forward(problem: Problem) -> list[Step]:
     ]  # fmt: skip
     masked = not isinstance(problem.mask, Full)
     if masked:
-        steps.append(Step("add mask", ("S0", "bias"), ("S1",), ("S0",)))
+        bias = "bias32" if _is_causal(problem) else "bias"
+        steps.append(Step("add mask", ("S0", bias), ("S1",), ("S0",)))
     scores = "S1" if masked else "S0"
     steps.append(
         Step("softmax", (scores,), ("P",), (scores,), PAIRS)
     )  # scratch: a byte a pair finds empty rows
     if half:
         steps.append(Step("downcast P", ("P",), ("Pe",)))
-    dead = ("P", "Pe", "qs", "bias", "q32", "k32", "v32", "kx32", "vx32")
+    dead = ("P", "Pe", "qs", "bias", "bias32", "q32", "k32", "v32", "kx32", "vx32")
     if not half:
         return [*steps, Step("PV", ("P", v), ("o",), dead)]
     return [*steps, Step("PV", ("P", v), ("o32",)), Step("downcast O", ("o32",), ("o",), (*dead, "o32"))]
+
+
+def _is_causal(problem: Problem) -> bool:
+    """Whether the mask is handed over as PyTorch's `is_causal`."""
+    square = problem.q_len == problem.kv_len
+    return isinstance(problem.mask, Causal) and (square or problem.mask == Causal())
 
 
 def _math_mask(problem: Problem) -> list[Step]:
     """The mask as a float tensor; PyTorch builds a causal one itself, from ones and tril."""
     if isinstance(problem.mask, Full):
         return []
-    causal = isinstance(problem.mask, Causal) and (
-        problem.mask == Causal() or problem.q_len == problem.kv_len
-    )
-    if not causal:
+    if not _is_causal(problem):
         return [Step("mask to float", ("mask",), ("bias",))]
     return [
         Step("ones", (), ("seen_all",)), Step("tril", ("seen_all",), ("tril",), ("seen_all",)),
-        Step("mask to float", ("tril",), ("bias",), ("tril",)),
+        Step("mask to float", ("tril",), ("bias32",), ("tril",)),
     ]  # fmt: skip
 
 
