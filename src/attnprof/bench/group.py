@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from attnprof.bench.check import Reference, judge, make_reference
+from attnprof.bench.compiling import graphs_compiled
 from attnprof.bench.devices.base import Device
 from attnprof.bench.direction import as_results, directed
 from attnprof.bench.inputs import Inputs, input_bytes, make_inputs
@@ -49,6 +50,8 @@ class Prepared:
     memory: Memory
     accuracy: Accuracy
     backend: str
+    compile_s: float | None
+    recompiles: int | None
     judgments: tuple[Judgment, ...]
 
 
@@ -107,6 +110,7 @@ class Group:
         def scope() -> AbstractContextManager[Any]:
             return variant.scope(setting) if variant.scope else nullcontext()
 
+        graphs_before = graphs_compiled()
         with scope():
             begun = time.perf_counter()
             call = directed(variant.prepare(problem, setting), inputs, problem.direction)
@@ -117,11 +121,16 @@ class Group:
             del results
             backend = observe_backend(call)
             warmup_calls, call_s = warm_up(self.device, call)
+        graphs = graphs_compiled() - graphs_before
         calls = calls_per_sample(call_s, self.floor_s, self.conditions.cache)
         return Prepared(
             series=Series(call=call, scope=scope, calls_per_sample=calls, warmup_calls=warmup_calls),
             prepare_s=prepare_s, first_call_s=first_call_s, memory=memory, accuracy=accuracy, backend=backend,
-            judgments=gate_problem(problem, self.device.name) + backend_judgments(variant.backend, backend),
+            compile_s=max(0.0, first_call_s - call_s) if graphs else None, recompiles=graphs - 1 if graphs else None,
+            judgments=(
+                *gate_problem(problem, self.device.name, backend=variant.backend or ""),
+                *backend_judgments(variant.backend, backend),
+            ),
         )  # fmt: skip
 
     def _inputs_of(self, problem: Problem) -> Inputs:
@@ -142,7 +151,7 @@ class Group:
             samples_s=tuple(series.samples_s), rounds=tuple(series.rounds), calls_per_sample=series.calls_per_sample,
             warmup_calls=series.warmup_calls, first_call_s=prepared.first_call_s, prepare_s=prepared.prepare_s,
             floor_s=self.floor_s, stopped=series.stopped, memory=prepared.memory, accuracy=prepared.accuracy,
-            backend=prepared.backend,
+            backend=prepared.backend, compile_s=prepared.compile_s, recompiles=prepared.recompiles,
         )  # fmt: skip
         return self._record(variant, measured, prepared.judgments)
 
