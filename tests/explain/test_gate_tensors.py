@@ -107,14 +107,31 @@ def test_heads_are_checked_before_pytorch_does():
             "q has head dim 64",
         ),
         (lambda: (torch.zeros(1, 4, 16, 64), *qkv(dtype=torch.float16)[1:]), "q is float32, k float16"),
-        (lambda: (torch.zeros(4, 16, 64), *qkv()[1:]), "q has 3 dimensions"),
+        (lambda: (torch.zeros(64), *qkv()[1:]), "q has 1, k has 4, v has 4 dimensions"),
         (lambda: (*qkv(), torch.ones(7, 16, dtype=torch.bool)), "does not broadcast"),
         (lambda: (*qkv(), torch.ones(16, 16, dtype=torch.int32)), "attn_mask is int32"),
+        (lambda: (*qkv(), torch.ones(16, 16, dtype=torch.float64)), "attn_mask is float64 for float32"),
+        (lambda: (*qkv((2, 4, 16, 64)),)[:1] + qkv((3, 4, 16, 64))[1:], "batch sizes differ: q 2, k 3, v 3"),
     ],
 )
 def test_calls_that_pytorch_raises_on_are_refused_in_plain_words(tensors, text):
+    with pytest.raises((RuntimeError, ValueError, IndexError)):
+        torch.nn.functional.scaled_dot_product_attention(*tensors())
     with pytest.raises(InvalidProblem, match=text):
         gate_tensors(*tensors())
+
+
+def test_what_pytorch_broadcasts_is_let_through():
+    for tensors in (
+        (torch.zeros(1, 4, 16, 64), torch.zeros(4, 16, 64), torch.zeros(4, 16, 64)),
+        (torch.zeros(2, 4, 16, 64), torch.zeros(1, 4, 16, 64), torch.zeros(1, 4, 16, 64)),
+        (torch.zeros(2, 4, 16, 64), torch.zeros(2, 1, 16, 64), torch.zeros(2, 4, 16, 64)),
+        (*qkv(), torch.ones(4, 16, 16, dtype=torch.bool).tril()),
+        (*qkv(), torch.ones(16, 1, dtype=torch.bool)),
+        (*qkv(dtype=torch.bfloat16), torch.zeros(16, 16)),
+    ):
+        torch.nn.functional.scaled_dot_product_attention(*tensors)
+        gate_tensors(*tensors)
 
 
 @pytest.mark.parametrize(

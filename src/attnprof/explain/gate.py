@@ -9,6 +9,8 @@ from attnprof.core.errors import InvalidProblem
 from attnprof.core.problem import Problem
 from attnprof.core.record import Judgment, Severity
 from attnprof.explain import problem_checks as checks
+from attnprof.explain.call import Call
+from attnprof.explain.call_checks import check_labels, check_shapes
 from attnprof.explain.cpu import cpu_flags, emulated_judgment
 
 if TYPE_CHECKING:
@@ -59,29 +61,21 @@ def judge_tensors(
 
     Shapes: q (B, H_q, N_q, d), k (B, H_k, N_k, d), v (B, H_k, N_k, d_v), or without B and H.
     """
-    from attnprof.explain import mask_checks, tensor_checks
+    from attnprof.explain import mask_checks
 
-    shapes = [
-        *tensor_checks.check_kv_lengths(k, v),
-        *tensor_checks.check_dims(q, k, v),
-        *tensor_checks.check_dtypes(q, k, v, attn_mask),
-        *tensor_checks.check_heads(q, k, v, enable_gqa),
-        *mask_checks.check_mask_shape(q, k, attn_mask),
-    ]
-    if any(j.severity is Severity.ALARM for j in shapes):
-        return tuple(shapes)
+    call = Call.from_tensors(
+        q, k, v, attn_mask, dropout_p, is_causal, enable_gqa=enable_gqa, training=training
+    )
+    shapes = tuple(check_shapes(call))
+    if shapes:
+        return shapes
     return (
-        *shapes,
         *mask_checks.check_mask_and_causal(q, k, attn_mask, is_causal),
-        *mask_checks.check_causal_lengths(q, k, is_causal),
         *mask_checks.check_float_mask(attn_mask),
         *mask_checks.check_mask_rule(q, k, attn_mask, is_causal),
         *mask_checks.check_empty_rows(q, k, attn_mask, is_causal),
         *mask_checks.check_hidden_values(q, k, v, attn_mask, is_causal),
-        *tensor_checks.check_layout(q, k),
-        *tensor_checks.check_dropout(q, k, v, dropout_p, training),
-        *tensor_checks.check_indices(q, k, v, attn_mask),
-        *tensor_checks.check_emulated(q),
+        *check_labels(call),
     )
 
 

@@ -1,34 +1,15 @@
-"""Checks on a mask tensor: what it means together with is_causal, and what it hides."""
+"""Checks on a mask's values: what it means together with is_causal, and what it hides."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from attnprof.core.mask import Causal
-from attnprof.core.problem import Problem
 from attnprof.core.record import Judgment, Severity
-from attnprof.explain import problem_checks
-from attnprof.explain.tensor_checks import alarm
+from attnprof.explain.call_checks import alarm
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-
-def check_mask_shape(q: Tensor, k: Tensor, attn_mask: Tensor | None) -> Iterator[Judgment]:
-    """A mask must broadcast to the scores."""
-    if attn_mask is None or q.dim() != k.dim() or q.dim() < 2:
-        return
-    scores = (*q.shape[:-1], k.shape[-2])
-    wrong = attn_mask.dim() > len(scores) or any(
-        have not in (1, want) for have, want in zip(reversed(attn_mask.shape), reversed(scores), strict=False)
-    )
-    if wrong:
-        yield alarm(
-            "mask-shape",
-            f"attn_mask {tuple(attn_mask.shape)} does not broadcast to the scores {scores}",
-            "give it as (N_q, N_k) or (B or 1, H or 1, N_q, N_k)",
-        )
 
 
 def check_mask_and_causal(
@@ -44,13 +25,6 @@ def check_mask_and_causal(
         "attn_mask and is_causal=True are both set: CPU flash applies both, math raises",
         f"AND them into one boolean mask with Dense(mask).intersect(Causal(), q_len, kv_len): {pairs}",
     )
-
-
-def check_causal_lengths(q: Tensor, k: Tensor, is_causal: bool) -> Iterator[Judgment]:
-    """is_causal on unequal lengths is aligned to the top left."""
-    q_len, kv_len = q.shape[-2], k.shape[-2]
-    if is_causal and q_len and kv_len:
-        yield from problem_checks.check_alignment(Problem(q_len=q_len, kv_len=kv_len, mask=Causal()))
 
 
 def check_float_mask(attn_mask: Tensor | None) -> Iterator[Judgment]:

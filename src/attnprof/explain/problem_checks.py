@@ -19,18 +19,25 @@ MOST_HEADS_IN_USE = 128  # the widest published models have 128 query heads
 
 def check_alignment(p: Problem) -> Iterator[Judgment]:
     """Top-left causal masks on unequal lengths hide the newest keys from a decoding query."""
-    if not isinstance(p.mask, Causal | Window) or p.mask.align is not Align.TOP_LEFT or p.q_len == p.kv_len:
+    unlimited = isinstance(p.mask, Window) and p.mask.left == p.mask.right == -1
+    aligned = isinstance(p.mask, Causal | Window) and p.mask.align is Align.TOP_LEFT
+    if aligned and not unlimited and p.batch:
+        yield from _unequal(p.q_len, p.kv_len, p.counted.visible_keys // p.batch)
+
+
+def check_causal_lengths(q_len: int, kv_len: int) -> Iterator[Judgment]:
+    """The same for a call with is_causal."""
+    yield from _unequal(q_len, kv_len, min(q_len, kv_len))
+
+
+def _unequal(q_len: int, kv_len: int, visible: int) -> Iterator[Judgment]:
+    if q_len == kv_len:
         return
-    if isinstance(p.mask, Window) and p.mask.left == p.mask.right == -1:
-        return
-    if p.batch == 0:
-        return
-    visible = p.counted.visible_keys // p.batch
     yield Judgment(
         code="causal-top-left",
-        message=f"{visible} of {p.kv_len} keys visible; is_causal is top-left",
+        message=f"{visible} of {kv_len} keys visible; is_causal is top-left",
         remedy="for queries at the end of a cache use the bottom_right alignment: --mask causal:bottom_right",
-        severity=Severity.WARNING if visible < p.kv_len else Severity.NOTE,
+        severity=Severity.WARNING if visible < kv_len else Severity.NOTE,
     )
 
 
@@ -132,11 +139,16 @@ def check_grid(p: Problem, device: str) -> Iterator[Judgment]:
 def check_dropout(p: Problem) -> Iterator[Judgment]:
     """Dropout in a pass without gradients."""
     if p.dropout > 0 and p.direction is Direction.FWD:
-        yield Judgment(
-            code="dropout-in-eval",
-            message=f"dropout_p={p.dropout:g} in a forward without training: SDPA applies it all the same",
-            remedy="pass dropout_p=(p if module.training else 0.0); two runs differ, so the error is n/a",
-        )
+        yield dropout_judgment(p.dropout)
+
+
+def dropout_judgment(dropout: float) -> Judgment:
+    """The warning of dropout where nothing is trained."""
+    return Judgment(
+        code="dropout-in-eval",
+        message=f"dropout_p={dropout:g} without training: SDPA applies it all the same",
+        remedy="pass dropout_p=(p if module.training else 0.0); two runs differ, so the error is n/a",
+    )
 
 
 def check_layout(p: Problem) -> Iterator[Judgment]:
