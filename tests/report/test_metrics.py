@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.report.factory import US, measured, problem, record, sweep
 
@@ -261,6 +261,7 @@ def test_stored_judgments_stay_and_are_not_said_twice():
     assert judge(record(outcome=Skipped(reason="x"))) == ()
 
 
+@settings(deadline=None)
 @given(st.floats(1e-9, 1e3), st.floats(1e-9, 1e3), st.sampled_from([64, 100, 2048]))
 def test_property_ratio_and_rate_agree_with_the_times(naive_us, other_us, length):
     base, row = rows([record("naive", length, measured(naive_us)), record("x", length, measured(other_us))])

@@ -1,0 +1,98 @@
+"""Build a report: from a run's records to the files that a person sends to a colleague."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from attnprof.core.errors import StoreError
+from attnprof.report.charts import series_charts
+from attnprof.report.charts_base import Chart
+from attnprof.report.charts_data import series_data, styles
+from attnprof.report.charts_map import best_map
+from attnprof.report.export import results_csv, write_results_json, write_results_parquet
+from attnprof.report.html import Figures, report_html
+from attnprof.report.load import Results
+from attnprof.report.markdown import results_md
+from attnprof.report.words import Paragraph, story
+
+MAX_SERIES = 12  # in the page's selector; the table holds every row
+STATIC_SERIES = 3  # drawn as PNG and SVG
+PNG_SCALE = 2
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """A report before it is written: what it says and what it draws."""
+
+    title: str
+    story: tuple[Paragraph, ...]
+    fixed: tuple[Chart, ...]
+    figures: tuple[Figures, ...]
+
+
+def build(results: Results, title: str) -> Report:
+    """Everything that the report's files are made of."""
+    all_styles = styles([row.variant for row in results.rows])
+    data = series_data(results.answers, all_styles)
+    figures = tuple(
+        Figures(label=str(each.series), charts=series_charts(each), left_out=each.left_out)
+        for each in data[:MAX_SERIES]
+    )
+    return Report(
+        title=title,
+        story=story(results.answers, results.rows, results.damaged),
+        fixed=(best_map(results.answers, all_styles),),
+        figures=figures,
+    )
+
+
+def write_report(results: Results, title: str, out: Path) -> tuple[Path, ...]:
+    """Write report.html, RESULTS.md, results.* and each chart as PNG and SVG; return their paths.
+
+    Raises: StoreError when the directory cannot be written.
+    """
+    made = build(results, title)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        images = _write_images(made, out / "charts")
+        page = report_html(title, made.story, made.fixed, made.figures, results.rows, results.manifest)
+        (out / "report.html").write_text(page, encoding="utf-8")
+        (out / "results.csv").write_text(results_csv(results.rows), encoding="utf-8")
+        write_results_json(results.rows, out / "results.json")
+        write_results_parquet(results.rows, out / "results.parquet")
+        shown = [(chart, f"charts/{path.name}") for chart, path in images if path.suffix == ".svg"]
+        text = results_md(made.story, results.answers, shown, results.manifest)
+        (out / "RESULTS.md").write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise StoreError(
+            f"report in {str(out)!r} cannot be written: {error.strerror}; choose another --out"
+        ) from error
+    names = ("report.html", "RESULTS.md", "results.csv", "results.json", "results.parquet")
+    return (*(out / name for name in names), *(path for _, path in images))
+
+
+def _write_images(made: Report, directory: Path) -> list[tuple[Chart, Path]]:
+    """PNG and SVG of every chart: those of the first series, of up to two more with a number, and the map."""
+    directory.mkdir(exist_ok=True)
+    written: list[tuple[Chart, Path]] = []
+    for index, figures in enumerate(made.figures[:STATIC_SERIES]):
+        suffix = f"-{index + 1}" if index else ""
+        written += _draw_all(figures.charts, figures.label, suffix, directory)
+    return written + _draw_all(made.fixed, "", "", directory)
+
+
+def _draw_all(charts: Sequence[Chart], label: str, suffix: str, directory: Path) -> list[tuple[Chart, Path]]:
+    import vl_convert
+
+    written = []
+    for chart in charts:
+        if chart.spec is None:
+            continue
+        titled = chart.spec | {"title": {"text": chart.title, "subtitle": label}, "background": "white"}
+        png, svg = (directory / f"{chart.name}{suffix}.{kind}" for kind in ("png", "svg"))
+        png.write_bytes(vl_convert.vegalite_to_png(titled, scale=PNG_SCALE))
+        svg.write_text(vl_convert.vegalite_to_svg(titled), encoding="utf-8")
+        written += [(chart, png), (chart, svg)]
+    return written

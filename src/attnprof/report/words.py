@@ -1,0 +1,149 @@
+"""The answer in words: what a reader is told before any chart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from attnprof.report.answers import Answer, Crossover, Series, crossovers, distrusted
+from attnprof.report.row import BASELINE, Row
+from attnprof.report.table import number
+
+MAX_SERIES = 8
+MAX_NAMES = 6
+
+
+class Paragraph(msgspec.Struct, frozen=True, kw_only=True):
+    """A heading with its sentences; `alarm` marks what a reader must not miss."""
+
+    heading: str
+    sentences: tuple[str, ...]
+    alarm: bool = False
+
+
+def story(found: Sequence[Answer], made: Sequence[Row], damaged: Sequence[str] = ()) -> tuple[Paragraph, ...]:
+    """Paragraphs in the order in which they matter; empty ones are left out."""
+    parts = (
+        Paragraph(heading="Fastest correct kernel", sentences=_fastest(found)),
+        Paragraph(heading="Crossover with naive", sentences=_crossovers(found)),
+        Paragraph(
+            heading="What to distrust", sentences=(*_damage(damaged), *_distrust(made)), alarm=bool(damaged)
+        ),
+        Paragraph(heading="Not measured", sentences=_not_measured(made)),
+        Paragraph(heading="Another function", sentences=_presets(made)),
+    )
+    return tuple(part for part in parts if part.sentences)
+
+
+def by_series(found: Sequence[Answer]) -> dict[Series, list[Answer]]:
+    """Answers grouped by series, in their order."""
+    groups: dict[Series, list[Answer]] = {}
+    for answer in found:
+        groups.setdefault(answer.series, []).append(answer)
+    return groups
+
+
+def _fastest(found: Sequence[Answer]) -> tuple[str, ...]:
+    groups = by_series(found)
+    sentences = [f"{key}: {_spans(group)}." for key, group in list(groups.items())[:MAX_SERIES]]
+    return (*sentences, *_more(len(groups), "series; the map and the tables show all"))
+
+
+def _more(total: int, text: str) -> tuple[str, ...]:
+    return (f"… and {total - MAX_SERIES} more {text}.",) if total > MAX_SERIES else ()
+
+
+def _spans(group: Sequence[Answer]) -> str:
+    """`256: naive; 512 to 2048: sdpa_flash (up to 6.7 times naive)`: equal neighbours are joined."""
+    spans: list[list[Answer]] = []
+    for answer in group:
+        if spans and _winner(spans[-1][-1]) == _winner(answer):
+            spans[-1].append(answer)
+        else:
+            spans.append([answer])
+    return "; ".join(_span(span) for span in spans)
+
+
+def _winner(answer: Answer) -> str:
+    return answer.best.variant if answer.best else f"n/a ({answer.reason})"
+
+
+def _span(span: Sequence[Answer]) -> str:
+    first, last = span[0].length, span[-1].length
+    where = f"N = {first}" if first == last else f"N = {first} to {last}"
+    speedups = [a.best.speedup_vs_naive for a in span if a.best and a.best.speedup_vs_naive]
+    gain = (
+        f", {number(max(speedups), 3)} times naive at best"
+        if speedups and _winner(span[0]) != BASELINE
+        else ""
+    )
+    return f"{where}: {_winner(span[0])}{gain}"
+
+
+def _crossovers(found: Sequence[Answer]) -> tuple[str, ...]:
+    every = crossovers(found)
+    merged: dict[Series, list[Crossover]] = {}
+    for crossing in every:
+        merged.setdefault(crossing.series, []).append(crossing)
+    sentences = [
+        f"{key}: {'; '.join(map(_crossing, group))}." for key, group in list(merged.items())[:MAX_SERIES]
+    ]
+    return (*sentences, *_more(len(merged), "series"))
+
+
+def _crossing(crossing: Crossover) -> str:
+    name = crossing.variant
+    if crossing.length is None:
+        return f"{name} does not beat naive up to N = {crossing.last_length}"
+    if crossing.length == crossing.first_length:
+        return f"{name} beats naive at every length measured (from N = {crossing.length})"
+    return f"{name} beats naive from N = {crossing.length} on"
+
+
+def _damage(damaged: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"Could not be read and is left out: {text}." for text in damaged[:MAX_NAMES]) + (
+        (f"… and {len(damaged) - MAX_NAMES} more damaged lines.",) if len(damaged) > MAX_NAMES else ()
+    )
+
+
+def _distrust(made: Sequence[Row]) -> tuple[str, ...]:
+    sentences = []
+    for judgment, fallen in distrusted(made):
+        which = names([row.variant for row in fallen])
+        example = f"{judgment.message}" if len(fallen) == 1 else f"for example: {judgment.message}"
+        remedy = f" Remedy: {judgment.remedy}." if judgment.remedy else ""
+        sentences.append(
+            f"{judgment.code} on {len(fallen)} of {len(made)} rows ({which}); {example}.{remedy}"
+        )
+    return tuple(sentences)
+
+
+def names(every: Sequence[str]) -> str:
+    """Names without repeats, at most six.
+
+    >>> names(["a", "b", "a"])
+    'a, b'
+    """
+    unique = list(dict.fromkeys(every))
+    more = f" and {len(unique) - MAX_NAMES} more" if len(unique) > MAX_NAMES else ""
+    return ", ".join(unique[:MAX_NAMES]) + more
+
+
+def _not_measured(made: Sequence[Row]) -> tuple[str, ...]:
+    counts = Counter((row.outcome, row.variant, row.reason) for row in made if row.outcome != "measured")
+    lines = [
+        f"{variant}, {count} rows {outcome}: {reason}."
+        for (outcome, variant, reason), count in counts.items()
+    ]
+    return (*lines[:MAX_SERIES], *_more(len(lines), "reasons; the table shows all"))
+
+
+def _presets(made: Sequence[Row]) -> tuple[str, ...]:
+    others = names([row.variant for row in made if not row.same_function])
+    if not others:
+        return ()
+    return (
+        f"{others}: the function differs from the one asked for, so these are never called fastest correct kernel.",
+    )
