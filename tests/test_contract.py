@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-
 import pytest
 import torch
+from tests.variants import reference
 
 from attnprof.core.mask import Causal, Dense, Full, Lengths, Window
 from attnprof.core.problem import Direction, Problem
 from attnprof.core.variant import Setting
 from attnprof.variants.catalog import variants
-
-_spec = importlib.util.spec_from_file_location(
-    "reference", Path(__file__).parent / "variants" / "reference.py"
-)
-reference = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(reference)
 
 SIZES = {
     "square": {"batch": 1, "q_heads": 4, "q_len": 33, "head_dim": 16},
@@ -176,15 +168,19 @@ def test_limits_hold_for_every_problem(variant, device):
 
 @pytest.mark.parametrize("variant", list(variants().values()), ids=list(variants()))
 def test_model_bytes_are_at_least_compulsory(variant):
-    assert variant.cost is not None, f"{variant.name} has no cost"
-    for name, asked in PROBLEMS.items():
-        for direction in variant.limits.directions:
-            problem = variant.problem_for(asked.replace(direction=direction))
-            if variant.refuse(problem) is None:
-                cost = variant.cost(problem)
-                assert cost.logical.total_bytes >= cost.compulsory.total_bytes, (name, direction)
-                assert cost.executed_flops >= cost.useful_flops, (name, direction)
-                assert cost.peak_bytes >= cost.output_bytes >= 0
+    for asked in (p.replace(direction=way) for p in PROBLEMS.values() for way in Direction):
+        if variant.refuse(asked) is None:
+            problem = variant.problem_for(asked)
+            cost = variant.cost(problem)
+            assert cost.logical.total_bytes >= cost.compulsory.total_bytes - _unseen_bytes(problem), str(problem)
+            assert cost.executed_flops >= cost.useful_flops, str(problem)
+            assert cost.peak_bytes >= cost.output_bytes >= 0
+
+
+def _unseen_bytes(problem):
+    """Inputs of rows that see no key (q, and the output's gradient): a kernel may leave them unread."""
+    dims = problem.qk_dim + (0 if problem.direction is Direction.FWD else problem.v_dim)
+    return problem.storage(problem.total_empty_rows, dims)
 
 
 @pytest.mark.parametrize("variant", list(variants().values()), ids=list(variants()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from attnprof.core.errors import InvalidInput
+from attnprof.core.errors import InvalidProblem
 from attnprof.core.mask import Align, Causal, Dense, Lengths, Window
 from attnprof.core.problem import Problem
 from attnprof.core.schedules.eager import naive_cost
@@ -15,11 +15,11 @@ WINDOW = 128
 def windowed(problem: Problem) -> Problem:
     """The same problem under a window of 128 tokens with itself, keeping the alignment.
 
-    Raises: InvalidInput for masks that are not a band.
+    Raises: InvalidProblem for masks that are not a band.
     """
     mask = problem.mask
     if isinstance(mask, Lengths | Dense):
-        raise InvalidInput(f"the window preset replaces full, causal and window masks, not {mask}")
+        raise InvalidProblem(f"the window preset replaces full, causal and window masks, not {mask}")
     align = mask.align if isinstance(mask, Causal | Window) else Align.TOP_LEFT
     return problem.replace(mask=Window(WINDOW - 1, 0, align))
 
