@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from attnprof.core.errors import InvalidInput
@@ -54,13 +55,17 @@ class Session:
 
     @contextmanager
     def recording(self) -> Iterator[None]:
-        """Count what runs inside; a failure closes the session."""
+        """Count what runs inside, on one thread (small tiles on many threads only wait for each other)."""
+        threads = torch.get_num_threads()
+        torch.set_num_threads(1)
         try:
             with self._recorder:
                 yield
         except BaseException:
             self._storages.close()
             raise
+        finally:
+            torch.set_num_threads(threads)
 
     def progress(self) -> str:
         """How far a call got, for an error message."""
