@@ -15,8 +15,11 @@ from fractions import Fraction
 import msgspec
 
 from attnprof.core.errors import InvalidInput
+from attnprof.core.schedules.formula import exact_value
 
 Bytes = int | float
+TEXTBOOK_NAIVE = "(12*N*d + 16*N**2) * e/4"
+TEXTBOOK_FLASH = "8*N*d*(1 + N/B_r) * e/4"
 
 
 def bytes_naive(N: int, d: int, dtype_bytes: float = 2) -> Bytes:
@@ -26,7 +29,7 @@ def bytes_naive(N: int, d: int, dtype_bytes: float = 2) -> Bytes:
     1086324736
     """
     _check(N=N, d=d, dtype_bytes=dtype_bytes)
-    return _exact((12 * N * d + 16 * N**2) * Fraction(dtype_bytes) / 4)
+    return _evaluated(TEXTBOOK_NAIVE, N=N, d=d, e=dtype_bytes)
 
 
 def bytes_flash(N: int, d: int, B_r: int, B_c: int, dtype_bytes: float = 2) -> Bytes:
@@ -36,7 +39,7 @@ def bytes_flash(N: int, d: int, B_r: int, B_c: int, dtype_bytes: float = 2) -> B
     1082130432
     """
     _check(N=N, d=d, B_r=B_r, B_c=B_c, dtype_bytes=dtype_bytes)
-    return _exact(8 * N * d * (1 + Fraction(N, B_r)) * Fraction(dtype_bytes) / 4)
+    return _evaluated(TEXTBOOK_FLASH, N=N, d=d, B_r=B_r, e=dtype_bytes)
 
 
 def bytes_o(N: int, d: int, dtype_bytes: float = 2) -> Bytes:
@@ -170,7 +173,12 @@ def compare(N: int, d: int, B_r: int = 64, B_c: int = 64, dtype_bytes: float = 2
     )  # fmt: skip
 
 
-def _exact(value: Fraction) -> Bytes:
+def _evaluated(form: str, **symbols: float) -> Bytes:
+    """A form's exact value; the forms printed and those computed are one text."""
+    return _exact(exact_value(form, {name: Fraction(value) for name, value in symbols.items()}))
+
+
+def _exact(value: int | Fraction) -> Bytes:
     return value.numerator if value.denominator == 1 else float(value)
 
 

@@ -69,15 +69,25 @@ def evaluate(formula: str, symbols: Symbols) -> int:
     """
     if not formula:
         return 0
+    return math.ceil(exact_value(formula, symbols))
+
+
+def exact_value(formula: str, symbols: Symbols) -> Number:
+    """The number of a formula, exact."""
     value: Number = eval(
         _code(formula), {"__builtins__": {}, "cdiv": cdiv}, dict(symbols)
     )  # our own texts only
-    return math.ceil(value)
+    return value
 
 
 @lru_cache(maxsize=1024)
 def _code(formula: str) -> CodeType:
     return compile(formula, "<formula>", "eval")
+
+
+def names_in(formula: str) -> frozenset[str]:
+    """The symbols of a formula."""
+    return frozenset(_code(formula).co_names) - {"cdiv"}
 
 
 def make_term(symbols: Symbols, tensor: str, *, read: str = "", write: str = "", note: str = "") -> Term:
