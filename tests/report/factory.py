@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from attnprof.core.ceilings import Ceilings, Rate
 from attnprof.core.mask import Causal
 from attnprof.core.problem import Problem
 from attnprof.core.record import (
@@ -87,3 +88,22 @@ def manifest(**changes: Any) -> Manifest:
         "weather": Weather(started_at="2026-11-29T12:00:00Z"),
     }
     return Manifest(**(facts | changes))
+
+
+def ceilings(peak_flops_per_s: float = 100e12, dtype: str = "float32") -> Ceilings:
+    """Ceilings of the manifest's machine: two levels of memory and a matmul rate."""
+    levels = {"L2": 5e12, "DRAM": 1e12}
+    return Ceilings(
+        identity=manifest().identity,
+        weather=Weather(),
+        measured_at="2026-11-29T12:00:00Z",
+        flops={dtype: _rate(peak_flops_per_s)},
+        exp={dtype: _rate(1e12)},
+        bandwidth={name: {"read": _rate(value)} for name, value in levels.items()},
+        capacities_bytes={"L2": 40 * MIB, "DRAM": 80 * 1024 * MIB},
+        floor_s=_rate(1e-7),
+    )
+
+
+def _rate(best: float) -> Rate:
+    return Rate(best=best, median=best, spread=0.0, samples=9, conditions="")

@@ -41,9 +41,8 @@ def written(tmp_path_factory):
         record(HOSTILE, 512, measured(1, accuracy=wrong)),
         record("=cmd|' /C calc'!A0", 512, Unsupported(reason="</script><img src=x onerror=alert(2)>")),
     )
-    files = write_report(
-        results(records, damaged=["run.jsonl line 3: <i>torn</i>"], how=manifest()), HOSTILE, out
-    )
+    read = results(records, damaged=["run.jsonl line 3: <i>torn</i>"], how=manifest())
+    files = write_report(read, build(read, HOSTILE), out)
     return out, files
 
 
@@ -119,6 +118,7 @@ def test_charts_without_data_say_why():
         "speedup": "naive was not measured in this series",
         "memory": "peak memory was not measured in this series",
         "error": "no row was checked, or every error is 0",
+        "roofline": "the run's device is unknown",
     }
     assert made.fixed[0].reason == "no length has a correct, measured kernel"
 
@@ -173,7 +173,7 @@ def test_series_beyond_the_selector_stay_in_words_and_rows():
 def test_an_output_that_cannot_be_written_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="choose another --out"):
-        write_report(results(), "t", tmp_path / "file")
+        write_report(results(), build(results(), "t"), tmp_path / "file")
 
 
 def test_the_notebook_shows_escaped_tables():

@@ -30,10 +30,10 @@ def report_command(
     results = load(directory)
     for text in results.damaged:
         sys.stderr.write(f"could not be read: {text}\n")
-    title = f"Attention kernels: {directory.resolve().name}"
-    files = write_report(results, title, out or directory)
+    made = build(results, f"Attention kernels: {directory.resolve().name}")
+    files = write_report(results, made, out or directory)
     if json_output:
-        told = msgspec.to_builtins(build(results, title).story)
+        told = msgspec.to_builtins(made.story)
         rows = results_json(results.rows)
         print_json(
             {"files": [str(path) for path in files], "answer": told, "rows": rows, "damaged": results.damaged}

@@ -10,8 +10,9 @@ import msgspec
 from attnprof.core.errors import StoreError
 from attnprof.report.charts import series_charts
 from attnprof.report.charts_base import Chart
-from attnprof.report.charts_data import series_data, styles
+from attnprof.report.charts_data import SeriesData, series_data, styles
 from attnprof.report.charts_map import best_map
+from attnprof.report.charts_roof import roofline_chart
 from attnprof.report.export import results_csv, write_results_json, write_results_parquet
 from attnprof.report.html import Figures, report_html
 from attnprof.report.load import Results
@@ -37,27 +38,31 @@ def build(results: Results, title: str) -> Report:
     all_styles = styles([row.variant for row in results.rows])
     data = series_data(results.answers, all_styles)
     figures = tuple(
-        Figures(label=str(each.series), charts=series_charts(each), left_out=each.left_out)
+        Figures(label=str(each.series), charts=_charts(each, results), left_out=each.left_out)
         for each in data[:MAX_SERIES]
     )
     return Report(
         title=title,
-        story=story(results.answers, results.rows, results.damaged),
+        story=story(results.answers, results.rows, results.damaged, results.ceilings[1]),
         fixed=(best_map(results.answers, all_styles),),
         figures=figures,
     )
 
 
-def write_report(results: Results, title: str, out: Path) -> tuple[Path, ...]:
+def _charts(data: SeriesData, results: Results) -> tuple[Chart, ...]:
+    *first, error = series_charts(data)
+    return (*first, roofline_chart(data, *results.ceilings), error)
+
+
+def write_report(results: Results, made: Report, out: Path) -> tuple[Path, ...]:
     """Write report.html, RESULTS.md, results.* and each chart as PNG and SVG; return their paths.
 
     Raises: StoreError when the directory cannot be written.
     """
-    made = build(results, title)
     try:
         out.mkdir(parents=True, exist_ok=True)
         images = _write_images(made, out / "charts")
-        page = report_html(title, made.story, made.fixed, made.figures, results.rows, results.manifest)
+        page = report_html(made.title, made.story, made.fixed, made.figures, results.rows, results.manifest)
         (out / "report.html").write_text(page, encoding="utf-8")
         (out / "results.csv").write_text(results_csv(results.rows), encoding="utf-8")
         write_results_json(results.rows, out / "results.json")

@@ -25,7 +25,7 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
 
 def finish(name: str, title: str, caption: str, drawing: Any) -> Chart:
     """A chart value from an Altair chart; the title is drawn into the static form only."""
-    spec: dict[str, Any] = drawing.properties(width=WIDTH, height=HEIGHT, title=title).to_dict()
+    spec: dict[str, Any] = drawing.properties(width=WIDTH, height=HEIGHT, title=title).to_dict(validate=False)
     spec.pop("config", None)
     return Chart(name=name, title=title, caption=caption, spec=spec)
 

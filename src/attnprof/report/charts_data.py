@@ -135,6 +135,8 @@ def tidy(data: SeriesData) -> list[dict[str, Any]]:
             "executed_tflop_per_s": row.executed_tflop_per_s,
             "intensity": row.intensity_flop_per_byte,
             "logical_intensity": row.logical_intensity_flop_per_byte,
+            "binding": row.binding or "n/a",
+            "times_bound": row.times_bound,
             "max_abs_error": row.max_abs_error,
             "error_floor": row.error_floor,
             "verdict": row.verdict or "not checked",

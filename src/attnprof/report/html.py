@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -54,15 +55,13 @@ def _needs_escape(text: str) -> bool:
     return any(character in text for character in _UNSAFE)
 
 
+@cache
 def vega_bundle() -> str:
     """Vega, Vega-Lite and Vega-Embed in one script, from vl-convert; safe inside a <script> element."""
     import vl_convert
 
-    return (
-        str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
-        .replace("</script", "<\\/script")
-        .replace("<!--", "<\\!--")
-    )
+    script = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+    return script.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
 def report_html(

@@ -7,11 +7,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from attnprof.core.ceilings import Ceilings
 from attnprof.core.errors import UsageError
 from attnprof.core.record import Manifest, Record, Run
 from attnprof.report.answers import Answer, answers
 from attnprof.report.export import frame
 from attnprof.report.metrics import rows
+from attnprof.report.placing import stored_ceilings
 from attnprof.report.row import Row
 from attnprof.report.table import problem_table
 
@@ -43,9 +45,14 @@ class Results:
         return self.run.damaged
 
     @cached_property
+    def ceilings(self) -> tuple[Ceilings | None, str]:
+        """The ceilings measured on the run's device, or None and why."""
+        return stored_ceilings(self.manifest.identity if self.manifest else None)
+
+    @cached_property
     def rows(self) -> tuple[Row, ...]:
         """One row per record, with the columns of results.csv."""
-        return rows(self.records)
+        return rows(self.records, self.ceilings[0])
 
     @cached_property
     def answers(self) -> tuple[Answer, ...]:

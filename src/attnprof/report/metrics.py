@@ -10,12 +10,15 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
+from attnprof.core.ceilings import Ceilings
 from attnprof.core.dtypes import DType
 from attnprof.core.problem import Problem
 from attnprof.core.record import Measured, Record
+from attnprof.core.roofline import Placement
 from attnprof.core.stats import by_round, median_interval, paired_ratio, quantile
 from attnprof.core.units import MIB
 from attnprof.report.judgments import judge
+from attnprof.report.placing import placed_columns, placement
 from attnprof.report.row import BASELINE, Row
 
 MICRO = 1e6
@@ -36,12 +39,21 @@ def question(record: Record) -> Question:
     return Question(record.asked, record.device, record.cache)
 
 
-def rows(records: Sequence[Record]) -> tuple[Row, ...]:
-    """One row per record, in the records' order, with the judgments that follow from the numbers."""
+def rows(records: Sequence[Record], ceilings: Ceilings | None = None) -> tuple[Row, ...]:
+    """One row per record, in the records' order, with the judgments that follow from the numbers.
+
+    `ceilings` are those of the records' device; without them no row is placed under a roof.
+    """
     baselines = {question(r): r for r in records if r.variant == BASELINE and r.measured}
     full_precision = {(r.variant, question(r)): r for r in records if r.asked.dtype is DType.FLOAT32}
     return tuple(
-        _row(record, baselines.get(question(record)), _twin(record, full_precision)) for record in records
+        _row(
+            record,
+            baselines.get(question(record)),
+            _twin(record, full_precision),
+            placement(record, ceilings),
+        )
+        for record in records
     )
 
 
@@ -53,14 +65,17 @@ def _twin(record: Record, full_precision: Mapping[tuple[str, Question], Record])
     return full_precision.get((record.variant, Question(asked, record.device, record.cache)))
 
 
-def _row(record: Record, baseline: Record | None, twin: Record | None) -> Row:
+def _row(record: Record, baseline: Record | None, twin: Record | None, placed: Placement | None) -> Row:
     done = record.measured
     parts: dict[str, Any] = _sizes(record.problem) | _conditions(record) | _work(record) | _outcome(record)
     if done is not None:
         parts |= (
             _time(done) | _speedup(record, baseline) | _memory(done) | _accuracy(done) | _rates(parts, done)
         )
-    return Row(**parts, judgments=(*record.judgments, *judge(record, twin)))
+    judgments = (*record.judgments, *judge(record, twin))
+    known = {judgment.code for judgment in judgments}
+    alarms = tuple(alarm for alarm in (placed.judgments if placed else ()) if alarm.code not in known)
+    return Row(**parts, **placed_columns(placed), judgments=(*judgments, *alarms))
 
 
 def _sizes(p: Problem) -> dict[str, Any]:

@@ -90,6 +90,14 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     asked: str
     same_function: bool
     note: str | None = None
+    bound_us: float | None = None
+    binding: str | None = None
+    times_bound: float | None = None
+    matmul_share: float | None = None
+    exp_share: float | None = None
+    memory_share: float | None = None
+    memory_level: str | None = None
+    ceilings_basis: str | None = None
     judgments: tuple[Judgment, ...] = ()
 
     @property
@@ -115,6 +123,7 @@ def why_missing(row: Row, column: str) -> str:
         (column == "op_boundary_bytes", "the variant states no operators"),
         (column.endswith("flop_per_byte"), "no work or no bytes"),
         (column in ("reason", "note"), "nothing to say"),
+        (column in _CEILINGS and row.ceilings_basis is None, "no ceilings known; run `attnprof ceilings`"),
         (row.outcome != "measured", f"{row.outcome}: {row.reason}"),
         (column.startswith("speedup"), f"no measured {BASELINE} for this problem"),
         (column.startswith("time_"), "no samples"),
@@ -129,6 +138,10 @@ _NEEDS_COST = frozenset({
     "executed_flops", "executed_tflop_per_s", "logical_bytes", "logical_read_bytes", "logical_write_bytes",
     "logical_level", "logical_policy", "op_boundary_bytes", "logical_intensity_flop_per_byte",
     "predicted_peak_mib",
+})  # fmt: skip
+_CEILINGS = frozenset({
+    "bound_us", "binding", "times_bound", "matmul_share", "exp_share", "memory_share", "memory_level",
+    "ceilings_basis",
 })  # fmt: skip
 _MEMORY = frozenset({"peak_mib", "output_mib", "workspace_mib", "allocator_mib", "memory_method"})
 _ACCURACY = frozenset({
