@@ -159,6 +159,13 @@ def test_a_gpu_is_probed_for_the_types_that_it_has(capability, dtypes):
     assert "8.0" in cuda.missing("bfloat16", msgspec.structs.replace(identity, compute_capability="7.5"))
 
 
+def test_private_caches_hold_once_a_thread_and_the_last_level_once():
+    identity = Identity(
+        device="cpu", device_name="box", threads=2, versions={}, caches_bytes=CACHES, memory_bytes=GIB
+    )
+    assert cpu.capacities(identity) == {"L1": 96 * KIB, "L2": 2 * MIB, "L3": 32 * MIB, "DRAM": GIB}
+
+
 def test_working_sets_of_a_gpu():
     assert cuda.working_sets(50 * MIB, 80 * GIB) == {"L2": round(12.5 * MIB), "DRAM": 800 * MIB}
     assert cuda.working_sets(4 * MIB, 600 * MIB)["DRAM"] == 300 * MIB

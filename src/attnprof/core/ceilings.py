@@ -150,7 +150,8 @@ class Ceilings(msgspec.Struct, frozen=True, kw_only=True):
 
     `bandwidth` maps level to kernel (read, write, copy, triad) to bytes per second with all threads,
     `core_bandwidth` the same for one thread; `flops` maps the element type to FLOP/s, `exp` to exponentials
-    per second; `floor_s` is the cost of an empty kernel call.
+    per second; `floor_s` is the cost of an empty kernel call. `capacities_bytes` counts private caches once for
+    each thread.
     """
 
     schema: int = 1

@@ -9,6 +9,7 @@ from threading import Barrier
 from attnprof.bench.devices.base import Call, Device
 from attnprof.bench.probes.sampling import Probe
 from attnprof.core.ceilings import MAIN_MEMORY
+from attnprof.core.record import Identity
 from attnprof.core.units import GIB, KIB, MIB, format_bytes
 
 KERNELS = ("read", "write", "copy", "triad")
@@ -52,6 +53,17 @@ def working_sets(caches_bytes: dict[str, int], available_bytes: int, threads: in
     main = max(4 * caches_bytes.get(last, 0), SMALLEST_MAIN_BYTES)
     main = min(main, LARGEST_MAIN_BYTES, available_bytes // 4)
     return sets | {MAIN_MEMORY: main // threads}
+
+
+def capacities(identity: Identity) -> dict[str, int]:
+    """Bytes that each level holds for all threads together: private caches once a thread, the last level once."""
+    names = list(identity.caches_bytes)
+    shared = names[-1] if len(names) > 2 else ""
+    sizes = {
+        name: size * (1 if name == shared else identity.threads)
+        for name, size in identity.caches_bytes.items()
+    }
+    return sizes | ({MAIN_MEMORY: identity.memory_bytes} if identity.memory_bytes else {})
 
 
 def _thread_counts(threads: int) -> dict[str, int]:

@@ -49,6 +49,11 @@ def working_sets(l2_bytes: int, available_bytes: int) -> dict[str, int]:
     return {"L2": round(L2_SHARE * l2_bytes), MAIN_MEMORY: main}
 
 
+def capacities(identity: Identity) -> dict[str, int]:
+    """Bytes that each level holds."""
+    return {"L2": identity.caches_bytes["L2"], MAIN_MEMORY: identity.memory_bytes}
+
+
 def _floor(device: Device) -> Probe:
     def make() -> Call:
         import torch

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from time import perf_counter
+from types import ModuleType
 from typing import Any
 
 from attnprof.bench.devices.base import Device
@@ -22,13 +23,17 @@ def unseen(done: int, total: int, title: str) -> None:
 
 def probes_of(device: Device) -> list[Probe]:
     """The probes for this kind of device."""
+    return list(_probes_module(device).probes(device))
+
+
+def _probes_module(device: Device) -> ModuleType:
     if device.name.startswith("cuda"):
         from attnprof.bench.probes import cuda
 
-        return list(cuda.probes(device))
+        return cuda
     from attnprof.bench.probes import cpu
 
-    return list(cpu.probes(device))
+    return cpu
 
 
 def measure(
@@ -85,7 +90,7 @@ def _ceilings(
         identity=identity,
         weather=device.weather(),
         measured_at=measured_at,
-        capacities_bytes=dict(identity.caches_bytes),
+        capacities_bytes=_probes_module(device).capacities(identity),
         unavailable=unavailable,
         **nested,
     )
