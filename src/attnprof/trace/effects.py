@@ -18,6 +18,7 @@ _METADATA = frozenset({
 })  # fmt: skip
 _SHAPE_ONLY = frozenset({"zeros_like", "ones_like", "full_like", "rand_like", "randn_like", "randint_like"})
 MATMULS = frozenset({"mm", "bmm", "addmm", "addmm_", "baddbmm", "baddbmm_", "mv", "addmv", "addmv_", "dot"})
+_POINTWISE = frozenset({"copy_", "masked_fill", "masked_fill_"})  # what torch's own tag leaves out
 _FUSED_MARKS = ("attention", "flash", "cudnn", "mkldnn", "lstm", "gru", "fused", "transformer_encoder")
 
 
@@ -31,12 +32,15 @@ class Effects:
     mutated: tuple[str, ...]
     overwritten: tuple[str, ...]
     matmul: bool
+    pointwise: bool
     fused: bool
 
 
 @cache
 def effects(func: Any) -> Effects:
     """The effects of an `OpOverload` (or of a higher-order operator, which has no schema)."""
+    import torch
+
     schema = getattr(func, "_schema", None)
     if schema is None:
         return Effects(
@@ -46,6 +50,7 @@ def effects(func: Any) -> Effects:
             mutated=(),
             overwritten=(),
             matmul=False,
+            pointwise=False,
             fused=True,
         )
     namespace, _, full = schema.name.partition("::")
@@ -58,6 +63,7 @@ def effects(func: Any) -> Effects:
         mutated=tuple(a.name for a in written),
         overwritten=tuple(overwritten),
         matmul=full in MATMULS,
+        pointwise=torch.Tag.pointwise in func.tags or full in _POINTWISE,
         fused=namespace not in {"aten", "prim", "prims"} or any(mark in full for mark in _FUSED_MARKS),
     )
 

@@ -14,31 +14,45 @@ Ints = NDArray[np.int64]
 
 
 def line_runs(tensor: Tensor, line_bytes: int) -> Ints:
-    """Runs of lines (first, line after the last) that `tensor` covers, counted from its storage's start.
+    """Runs of lines (first, line after the last) of one pass over `tensor`, counted from its storage's start.
 
-    Each line appears once and in address order: an expanded dimension (stride 0) adds nothing, a transposed view
-    covers what its base covers, a strided view only its own rows.
+    A transposed view covers what its base covers, in address order; a strided view only its own rows. An expanded
+    dimension (stride 0) is passed over again where it lies outside others (a mask broadcast over heads) and adds
+    nothing inside (a row's sum broadcast over keys).
     """
     size = tensor.element_size()
-    start = tensor.storage_offset() * size
     if tensor.is_contiguous():
+        start = tensor.storage_offset() * size
         nbytes = tensor.numel() * size
         return np.array([[start // line_bytes, -(-(start + nbytes) // line_bytes)]], np.int64)
-    starts, length = _byte_runs(tensor.shape, tensor.stride(), size)
-    first = (starts + start) // line_bytes
-    stop = -(-(starts + start + length) // line_bytes)
-    return _joined(first, stop)
+    dims = tuple((int(n), step) for n, step in zip(tensor.shape, tensor.stride(), strict=True) if n != 1)
+    return _pass(dims, tensor.storage_offset(), size, line_bytes)
 
 
-def _byte_runs(shape: tuple[int, ...], stride: tuple[int, ...], size: int) -> tuple[Ints, int]:
+def _pass(dims: tuple[tuple[int, int], ...], offset: int, size: int, line_bytes: int) -> Ints:
+    """Runs of a pass over (size, stride) dimensions, outermost first; units of strides and offset: elements."""
+    while dims and dims[-1][1] == 0:
+        dims = dims[:-1]  # innermost: the same element again
+    if all(step for _, step in dims):
+        starts, length = _byte_runs(dims, size)
+        starts += offset * size
+        return _joined(starts // line_bytes, -(-(starts + length) // line_bytes))
+    (n, step), inner = dims[0], dims[1:]
+    if step:
+        return np.concatenate([_pass(inner, offset + i * step, size, line_bytes) for i in range(n)])
+    runs = _pass(inner, offset, size, line_bytes)
+    return runs if len(runs) == 1 and runs[0, 1] - runs[0, 0] == 1 else np.tile(runs, (n, 1))
+
+
+def _byte_runs(dims: tuple[tuple[int, int], ...], size: int) -> tuple[Ints, int]:
     """Byte offsets of the runs, ascending, and the length of each."""
-    dims = sorted((step * size, n) for step, n in zip(stride, shape, strict=True) if n > 1 and step > 0)
+    inward = sorted((step * size, n) for n, step in dims)
     length = size
-    while dims and dims[0][0] <= length:  # the next dimension continues the run (or overlaps it)
-        step, n = dims.pop(0)
+    while inward and inward[0][0] <= length:  # the next dimension continues the run (or overlaps it)
+        step, n = inward.pop(0)
         length += step * (n - 1)
     starts = np.zeros(1, np.int64)
-    for step, n in reversed(dims):
+    for step, n in reversed(inward):
         starts = (starts[:, None] + np.arange(n, dtype=np.int64) * step).ravel()
     return np.sort(starts), length
 

@@ -78,6 +78,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch lea
         if plays is not None:
             self._play_schedule(effect, plays, arguments, results)
             return
+        if effect.pointwise:
+            shape = (*mutated, *fresh)[0].shape
+            read = [t if t.shape == shape else t.expand(shape) for t in read]
         for reads, writes in self._parts(effect, read, [*mutated, *fresh]):
             self._emit(effect.name, reads, writes, effect.matmul)
         if effect.fused:

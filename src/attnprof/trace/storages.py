@@ -45,7 +45,7 @@ class Storages:
         key = handle._cdata
         known = self._live.get(key)
         if known is None:
-            known = self.allocate(handle.nbytes(), label or "captured")
+            known = self.allocate(handle.nbytes(), label or _captured(tensor))
             self._live[key] = known
             self._watch[key] = weakref.ref(handle, lambda _: self._died(key))
         return known
@@ -80,3 +80,8 @@ class Storages:
         """Stop watching; storages that live on are left alone."""
         self._watch.clear()
         self._live.clear()
+
+
+def _captured(tensor: Tensor) -> str:
+    """Label of what a function brings along: neither an argument nor made inside."""
+    return "mask" if str(tensor.dtype) == "torch.bool" else "captured"
