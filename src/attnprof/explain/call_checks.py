@@ -106,6 +106,18 @@ def check_mask_shape(call: Call) -> Iterator[Judgment]:
         )
 
 
+def check_both_set(call: Call, meaning: str = "") -> Iterator[Judgment]:
+    """A mask together with is_causal; `meaning` says what both together would let through."""
+    if call.attn_mask is None or not call.is_causal:
+        return
+    result = f": {meaning}" if meaning else ""
+    yield alarm(
+        "mask-and-causal",
+        "attn_mask and is_causal=True are both set: CPU flash applies both, math raises",
+        f"AND them into one boolean mask with Dense(mask).intersect(Causal(), q_len, kv_len){result}",
+    )
+
+
 def check_labels(call: Call) -> Iterator[Judgment]:
     """What a call should be labelled with although it runs."""
     q_len, kv_len = call.q.shape[-2], call.k.shape[-2]

@@ -10,7 +10,7 @@ from attnprof.core.problem import Problem
 from attnprof.core.record import Judgment, Severity
 from attnprof.explain import problem_checks as checks
 from attnprof.explain.call import Call
-from attnprof.explain.call_checks import check_labels, check_shapes
+from attnprof.explain.call_checks import check_both_set, check_labels, check_shapes
 from attnprof.explain.cpu import cpu_flags, emulated_judgment
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def judge_tensors(
     if shapes:
         return shapes
     return (
-        *mask_checks.check_mask_and_causal(q, k, attn_mask, is_causal),
+        *check_both_set(call, mask_checks.meaning_of_both(q, k, attn_mask) if is_causal else ""),
         *mask_checks.check_float_mask(attn_mask),
         *mask_checks.check_mask_rule(q, k, attn_mask, is_causal),
         *mask_checks.check_empty_rows(q, k, attn_mask, is_causal),

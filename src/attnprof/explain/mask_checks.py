@@ -12,19 +12,12 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-def check_mask_and_causal(
-    q: Tensor, k: Tensor, attn_mask: Tensor | None, is_causal: bool
-) -> Iterator[Judgment]:
-    """Both set: PyTorch's CPU flash applies both, its math raises, its documentation calls it an error."""
-    if attn_mask is None or not is_causal:
-        return
+def meaning_of_both(q: Tensor, k: Tensor, attn_mask: Tensor | None) -> str:
+    """What a mask and is_causal together let through."""
+    if attn_mask is None:
+        return ""
     both = visible(q, k, attn_mask, is_causal=True)
-    pairs = f"{int(both.sum())} pairs and {int((~both.any(-1)).sum())} empty rows in {tuple(both.shape)}"
-    yield alarm(
-        "mask-and-causal",
-        "attn_mask and is_causal=True are both set: CPU flash applies both, math raises",
-        f"AND them into one boolean mask with Dense(mask).intersect(Causal(), q_len, kv_len): {pairs}",
-    )
+    return f"{int(both.sum())} pairs and {int((~both.any(-1)).sum())} empty rows in {tuple(both.shape)}"
 
 
 def check_float_mask(attn_mask: Tensor | None) -> Iterator[Judgment]:

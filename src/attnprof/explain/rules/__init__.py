@@ -1,0 +1,1 @@
+"""The dispatcher's rules: data per PyTorch version, and the checks that read them."""
