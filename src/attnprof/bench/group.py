@@ -38,6 +38,7 @@ from attnprof.explain.observed import backend_judgments, observe_backend
 Emit = Callable[[Record], None]
 Alive = Callable[[str], None]
 MAX_MESSAGE = 500
+TELEMETRY_S = 0.2  # how long power and clocks are watched, where the device has sensors
 
 
 @dataclass(kw_only=True)
@@ -52,6 +53,7 @@ class Prepared:
     backend: str
     compile_s: float | None
     recompiles: int | None
+    counted: dict[str, float]
     judgments: tuple[Judgment, ...]
 
 
@@ -121,12 +123,14 @@ class Group:
             del results
             backend = observe_backend(call)
             warmup_calls, call_s = warm_up(self.device, call)
+            counted = self.device.telemetry(call, TELEMETRY_S)
         graphs = graphs_compiled() - graphs_before
         calls = calls_per_sample(call_s, self.floor_s, self.conditions.cache)
         return Prepared(
             series=Series(call=call, scope=scope, calls_per_sample=calls, warmup_calls=warmup_calls),
             prepare_s=prepare_s, first_call_s=first_call_s, memory=memory, accuracy=accuracy, backend=backend,
             compile_s=max(0.0, first_call_s - call_s) if graphs else None, recompiles=graphs - 1 if graphs else None,
+            counted=counted,
             judgments=(
                 *gate_problem(problem, self.device.name, backend=variant.backend or ""),
                 *backend_judgments(variant.backend, backend),
@@ -152,6 +156,7 @@ class Group:
             warmup_calls=series.warmup_calls, first_call_s=prepared.first_call_s, prepare_s=prepared.prepare_s,
             floor_s=self.floor_s, stopped=series.stopped, memory=prepared.memory, accuracy=prepared.accuracy,
             backend=prepared.backend, compile_s=prepared.compile_s, recompiles=prepared.recompiles,
+            counted=prepared.counted,
         )  # fmt: skip
         return self._record(variant, measured, prepared.judgments)
 

@@ -92,7 +92,9 @@ def sweep_from_values(values: dict[str, Any]) -> Sweep:
     for key in values:
         if key not in known:
             raise InvalidSweep(f"key {key!r} is unknown; {nearest(key, known)}")
-    conditions = _convert({key: values[key] for key in condition_names if key in values}, Conditions)
+    given = {key: values[key] for key in condition_names if key in values}
+    on_cuda = str(given.get("device", "")).startswith("cuda")
+    conditions = _convert({"cache": "cold" if on_cuda else "warm", **given}, Conditions)
     texts = {key: _text(values[key]) for key in axis_names if key in values}
     axes = _convert(texts, AxisTexts).axes(dtype=default_dtype(conditions.device))
     names = parse_names(_text(values["variants"])) if "variants" in values else DEFAULT_VARIANTS
