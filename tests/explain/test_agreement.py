@@ -50,8 +50,8 @@ def test_forced_backends_agree_too(name):
 
 
 def test_what_raises_is_what_the_rules_say_raises():
-    """The pick is one thing, whether it then runs another: K and V of one length, so that nothing reads past."""
-    for call in CALLS[:300]:
+    """The pick is one thing, whether it then runs another; a call without elements returns before it is checked."""
+    for call in (c for c in CALLS[:300] if all(t.numel for _, t in c.tensors)):
         tensors = [make(t, "cpu").detach().zero_() for _, t in call.tensors]
         mask = None if call.attn_mask is None else make(call.attn_mask, "cpu").detach().zero_()
         again = Call.from_tensors(*tensors, mask, call.dropout_p, call.is_causal, enable_gqa=call.enable_gqa)
