@@ -50,7 +50,9 @@ def test_backward_counts_five_matmuls_and_both_seven():
 
 
 def test_bandwidth_divides_each_tensor_once():
-    decode = row(metric="hbm_bw", unit="TB/s", value="2", seqlen_q="1", seqlen_k="4096", kernel="FlashInfer decode")
+    decode = row(
+        metric="hbm_bw", unit="TB/s", value="2", seqlen_q="1", seqlen_k="4096", kernel="FlashInfer decode"
+    )
     stored = 2 * 16 * 2 * 128 * 2 * (1 + 4096)
     assert decode.stored_bytes == stored
     assert decode.seconds == pytest.approx(stored / 2e12)

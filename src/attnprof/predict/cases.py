@@ -56,7 +56,9 @@ class Case:
     @property
     def dim_class(self) -> str:
         """Head dims with their own tile shapes: 64, 128, 256 or wide."""
-        return next((name for top, name in ((64, "64"), (128, "128"), (256, "256")) if self.qk_dim <= top), "wide")
+        return next(
+            (name for top, name in ((64, "64"), (128, "128"), (256, "256")) if self.qk_dim <= top), "wide"
+        )
 
 
 def case_of(problem: Problem, family: Family, chip: ChipModel, deterministic: bool = False) -> Case:

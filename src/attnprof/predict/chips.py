@@ -21,7 +21,13 @@ _USUAL_L2_BYTES = 50_000_000
 _EXP_PER_CYCLE = 16.0
 # Full-rate tensor cores throttle: the mean share of the datasheet that a large matmul sustains on the chips of the
 # catalogue where it was measured. Chips with fewer FLOP a cycle than `_THROTTLING` (GeForce's half rate, H20) do not.
-_SUSTAINED = {"Ampere": 0.85, "Hopper": 0.83, "Blackwell": 0.77, "GeForce class": 0.78, "Volta and Turing": 0.77}
+_SUSTAINED = {
+    "Ampere": 0.85,
+    "Hopper": 0.83,
+    "Blackwell": 0.77,
+    "GeForce class": 0.78,
+    "Volta and Turing": 0.77,
+}
 _SUSTAINED_AMD = 0.65
 _THROTTLING = {"Hopper": 1500.0}
 _USUAL_THROTTLING = 700.0
@@ -117,8 +123,12 @@ def _sm_and_clock(chip: Chip, dense: float, assumed: list[str]) -> tuple[float, 
     if chip.sm_count and chip.boost_clock_hz:
         return float(chip.sm_count), chip.boost_clock_hz
     if per_cycle is None:
-        raise InvalidInput(f"{chip.name}: neither SM count and clock nor a rate per SM is known, so its time is n/a")
-    clock = _known(chip.boost_clock_hz, _USUAL_CLOCK_HZ.get(chip.compute_capability or "", 1.7e9), "clock", assumed)
+        raise InvalidInput(
+            f"{chip.name}: neither SM count and clock nor a rate per SM is known, so its time is n/a"
+        )
+    clock = _known(
+        chip.boost_clock_hz, _USUAL_CLOCK_HZ.get(chip.compute_capability or "", 1.7e9), "clock", assumed
+    )
     return _known(chip.sm_count, dense / per_cycle / clock, "SM count from the peak", assumed), clock
 
 

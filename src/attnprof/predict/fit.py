@@ -127,7 +127,11 @@ def half_width(columns: Columns, fit: Fit) -> Floats:
 
 
 def fit_constants(
-    cases: Sequence[Case], seconds: Floats, weights: Floats, sources: Sequence[str], spread: Spread = DEFAULT_SPREAD
+    cases: Sequence[Case],
+    seconds: Floats,
+    weights: Floats,
+    sources: Sequence[str],
+    spread: Spread = DEFAULT_SPREAD,
 ) -> Fit:
     """Constants and adjustments from measured times; `weights` keeps large sources from drowning small ones."""
     problem = _Problem(Columns(cases), np.log(seconds), weights)
@@ -183,7 +187,9 @@ class _Problem:
         adjustments: dict[str, dict[str, float]] = {}
         for (group, label), value in zip(self.keys, self.adjustments, strict=True):
             adjustments.setdefault(group, {})[label] = float(value)
-        return Fit(sources=sources, rows=len(self.log_s), constants=constants, adjustments=adjustments, spread=spread)
+        return Fit(
+            sources=sources, rows=len(self.log_s), constants=constants, adjustments=adjustments, spread=spread
+        )
 
 
 def _design(columns: Columns) -> tuple[Floats, list[tuple[str, str]], Floats]:

@@ -64,12 +64,18 @@ _PATTERNS: tuple[tuple[str, Family], ...] = (
 
 
 def family_of(
-    kernel: str, *, compute_capability: float | None, head_dim: int, q_len: int, vendor: str = "NVIDIA"
+    kernel: str,
+    *,
+    compute_capability: float | None,
+    head_dim: int,
+    q_len: int,
+    vendor: str = "NVIDIA",
+    sixteen_bit: bool = True,
 ) -> Family:
     """The family of a kernel by its published name, on a chip and for a shape.
 
-    PyTorch's default takes the memory-efficient kernel below sm80 and above head dim 256. A native kernel on a
-    Hopper chip belongs with FlashAttention-3. Few queries a sequence make any kernel a decode kernel.
+    PyTorch's default takes the memory-efficient kernel below sm80, above head dim 256 and for 32-bit types. A native
+    kernel on a Hopper chip belongs with FlashAttention-3. Few queries a sequence make any kernel a decode kernel.
     Raises: UnknownName with the nearest known families.
     """
     family = _by_name(kernel)
@@ -77,6 +83,8 @@ def family_of(
         return family
     if q_len <= DECODE_ROWS:
         return Family.DECODE if family in {Family.NATIVE, Family.FA3} else Family.DECODE_PLAIN
+    if family is Family.FA2 and not sixteen_bit:
+        family = Family.MEMEFF
     return _on_chip(family, kernel.lower(), compute_capability, head_dim, vendor)
 
 
@@ -98,4 +106,6 @@ def _by_name(kernel: str) -> Family:
     for pattern, family in _PATTERNS:
         if re.search(pattern, name):
             return family
-    raise UnknownName(f"kernel {kernel!r} belongs to no known family; {nearest(name, [str(f) for f in Family])}")
+    raise UnknownName(
+        f"kernel {kernel!r} belongs to no known family; {nearest(name, [str(f) for f in Family])}"
+    )

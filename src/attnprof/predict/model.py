@@ -107,7 +107,9 @@ def executed_pairs(columns: Columns) -> tuple[Floats, Floats]:
     packed = np.ceil(sharing * n["q_len"] / DECODE_TILE_ROWS)
     streamed = packed * DECODE_TILE_ROWS * n["pairs"] / np.maximum(n["q_len"], 1)
     heads = np.where(columns.decode, n["q_heads"] / sharing, n["q_heads"]) * n["batch"]
-    return np.where(columns.decode, streamed, tiled) * heads, np.where(columns.decode, packed, q_tiles) * heads
+    return np.where(columns.decode, streamed, tiled) * heads, np.where(
+        columns.decode, packed, q_tiles
+    ) * heads
 
 
 def dram_bytes(columns: Columns) -> Floats:

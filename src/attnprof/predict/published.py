@@ -23,7 +23,12 @@ COLUMNS = (
     "seqlen_k", "head_dim", "causal", "pass", "metric", "value", "unit", "note",
 )  # fmt: skip
 _OPTIONAL = frozenset({"address", "kernel_version", "note"})
-_PASSES = {"fwd": Direction.FWD, "bwd": Direction.BWD, "fwd+bwd": Direction.FWD_BWD, "fwd_bwd": Direction.FWD_BWD}
+_PASSES = {
+    "fwd": Direction.FWD,
+    "bwd": Direction.BWD,
+    "fwd+bwd": Direction.FWD_BWD,
+    "fwd_bwd": Direction.FWD_BWD,
+}
 _UNITS = {
     "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
     "tflops": {"TFLOP/s": 1e12, "TOP/s": 1e12, "GFLOP/s": 1e9, "PFLOP/s": 1e15},
@@ -103,7 +108,9 @@ def parse_rows(text: str) -> tuple[list[PublishedRow], list[SkippedRow]]:
         try:
             rows.append(_parse(number, cells))
         except _Skip as skip:
-            skipped.append(SkippedRow(number=number, source=cells["source_id"], reason=skip.reason, detail=skip.detail))
+            skipped.append(
+                SkippedRow(number=number, source=cells["source_id"], reason=skip.reason, detail=skip.detail)
+            )
     return rows, skipped
 
 
@@ -142,7 +149,9 @@ def _value(cells: Mapping[str, str]) -> tuple[str, float]:
     if metric not in _UNITS:
         raise _Skip("unknown metric", f"metric {metric!r} is not one of {', '.join(_UNITS)}")
     if unit not in _UNITS[metric]:
-        raise _Skip("missing or unknown unit", f"unit {unit!r} of {metric} is not one of {', '.join(_UNITS[metric])}")
+        raise _Skip(
+            "missing or unknown unit", f"unit {unit!r} of {metric} is not one of {', '.join(_UNITS[metric])}"
+        )
     value = _number(cells["value"], "value")
     if value is None or not 0 < value < 1e12:
         raise _Skip("value is nonsense", f"value {cells['value']!r} is not a positive finite number")

@@ -18,7 +18,9 @@ from attnprof.predict.residual import Labels, Rows, calibrate
 
 FOLDS = 5
 NORMAL_80 = 1.2816
-CALIBRATED_SCALE = 0.8  # on the Gaussian process's standard deviation, so that 80% of left-out rows fall inside
+CALIBRATED_SCALE = (
+    0.8  # on the Gaussian process's standard deviation, so that 80% of left-out rows fall inside
+)
 _GROUPINGS = ("kernel", "gpu", "source", "pass", "metric")
 
 
@@ -106,7 +108,9 @@ def validate(text: str, modes: Sequence[str] = ("shapes", "source")) -> Validati
     rows, skipped = parse_rows(text)
     timed = [row for row in rows if row.seconds is not None]
     memory, memory_skipped = _memory(rows)
-    outcomes = {mode: _LEAVING_OUT[mode](timed) if timed else _Outcome(np.zeros(0), np.zeros(0)) for mode in modes}
+    outcomes = {
+        mode: _LEAVING_OUT[mode](timed) if timed else _Outcome(np.zeros(0), np.zeros(0)) for mode in modes
+    }
     reports = {mode: _report(mode, timed, outcomes[mode], memory) for mode in modes}
     head = reports[modes[0]]
     skips = [*skipped, *memory_skipped]
@@ -125,7 +129,9 @@ def baselines(rows: Sequence[PublishedRow]) -> dict[str, Errors]:
     """Errors of two rooflines: datasheet rates, and matmul rates as measured on the chip."""
     both = {}
     for name, sustained in (("datasheet_roofline", False), ("measured_matmul_roofline", True)):
-        log_error = np.log([roofline_s(row, sustained) / _seconds(row) for row in rows]) if rows else np.zeros(0)
+        log_error = (
+            np.log([roofline_s(row, sustained) / _seconds(row) for row in rows]) if rows else np.zeros(0)
+        )
         both[name] = Errors(rows=len(rows), **_summary(log_error))
     return both
 
@@ -213,7 +219,9 @@ def _fit_without_shapes(rows: Sequence[PublishedRow], kept: Bools) -> Fit:
     if not {row.source for row in rows} & set(shipped().sources):
         return shipped()
     hidden = {(row.source, _shape(row)) for row, keep in zip(rows, kept, strict=True) if not keep}
-    return fit_rows([row for row in packaged_rows() if (row.source, _shape(row)) not in hidden], shipped().spread)
+    return fit_rows(
+        [row for row in packaged_rows() if (row.source, _shape(row)) not in hidden], shipped().spread
+    )
 
 
 def _shape(row: PublishedRow) -> tuple[int, ...]:
@@ -291,7 +299,9 @@ def _memory(rows: Sequence[PublishedRow]) -> tuple[list[tuple[PublishedRow, floa
         peak = published_peak_bytes(row)
         if peak is None:
             detail = f"no memory accounting for {row.kernel} in this setting"
-            skips.append(SkippedRow(number=row.number, source=row.source, reason="no memory model", detail=detail))
+            skips.append(
+                SkippedRow(number=row.number, source=row.source, reason="no memory model", detail=detail)
+            )
         else:
             found.append((row, float(np.log(peak / row.value))))
     return found, skips
@@ -305,7 +315,9 @@ def _above_peak(rows: Sequence[PublishedRow]) -> list[RowNote]:
         if share > 1:
             detail = (f"{row.kernel}: {share:.1%} of the datasheet roofline of {row.case.chip.name} "
                       "(wrong rate, wrong count, cached, or clocked above the datasheet)")  # fmt: skip
-            notes.append(RowNote(row=row.number, source=row.source, reason="above the chip's peak", detail=detail))
+            notes.append(
+                RowNote(row=row.number, source=row.source, reason="above the chip's peak", detail=detail)
+            )
     return notes
 
 
@@ -320,5 +332,7 @@ def _worst(rows: Sequence[PublishedRow], outcome: _Outcome, count: int = 10) -> 
     for i in order.tolist():
         ratio = f"predicted {np.exp(outcome.log_error[i]):.2f} of the stated time"
         detail = f"{rows[i].kernel} on {rows[i].gpu}, {rows[i].problem}: {ratio}"
-        notes.append(RowNote(row=rows[i].number, source=rows[i].source, reason="largest error", detail=detail))
+        notes.append(
+            RowNote(row=rows[i].number, source=rows[i].source, reason="largest error", detail=detail)
+        )
     return notes

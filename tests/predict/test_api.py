@@ -1,0 +1,115 @@
+"""`predict`: rooflines with known values, unknown devices, refusals, memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from attnprof import Causal, Problem, predict
+from attnprof.core.errors import UnknownName
+from attnprof.core.units import MIB
+
+DECODE = Problem(q_heads=32, kv_heads=8, q_len=1, kv_len=4096, head_dim=128, dtype="float16")
+PREFILL = Problem(q_heads=16, q_len=4096, head_dim=128, dtype="bfloat16")
+
+
+def one(problem: Problem, device: str = "H100 SXM", variant: str = "sdpa_flash"):
+    (row,) = predict(problem, device, [variant])
+    return row
+
+
+def test_decode_roofline():
+    row = one(DECODE)
+    assert (row.useful_flops, row.compulsory_bytes) == (67_108_864, 16_793_600)
+    assert row.ceilings.intensity_flop_per_byte == pytest.approx(3.9961, abs=1e-4)
+    assert row.ceilings.ridge_flop_per_byte == pytest.approx(295.34, abs=0.01)
+    assert row.ceilings.dram_s == pytest.approx(5.0130e-6, abs=1e-10)
+    assert row.ceilings.matmul_s == pytest.approx(0.0678e-6, abs=1e-10)
+    assert row.ceilings.bound == "DRAM"
+    assert row.time_s > row.ceilings.dram_s
+
+
+def test_decode_with_as_many_kv_heads():
+    row = one(DECODE.replace(kv_heads=32))
+    assert row.compulsory_bytes == 67_125_248
+    assert row.ceilings.intensity_flop_per_byte == pytest.approx(0.99976, abs=1e-5)
+
+
+def test_long_cache_decode_counts():
+    problem = Problem(batch=16, q_heads=80, kv_heads=8, q_len=1, kv_len=10_241, head_dim=128, dtype="float16")
+    row = one(problem)
+    assert row.compulsory_bytes == 671_809_536
+    assert row.useful_flops / 4.1408e-3 == pytest.approx(1.6208e12, rel=1e-3)
+
+
+@pytest.mark.parametrize(("head_dim", "share"), [(64, 1.0), (128, 0.5)])
+def test_exponentials_beside_matmuls_on_an_h100(head_dim: int, share: float):
+    row = one(PREFILL.replace(head_dim=head_dim))
+    assert row.ceilings.exp_share_of_matmul == pytest.approx(share, rel=1e-3)
+
+
+def test_an_unknown_device_has_no_time_and_names_the_nearest():
+    row = one(PREFILL, device="H1000")
+    assert (row.time_s, row.outcome, row.binding, row.ceilings) == (None, "n/a", None, None)
+    assert "H100 SXM" in row.reason
+    assert row.logical_bytes > 0
+
+
+def test_a_chip_without_figures_has_no_time():
+    row = one(PREFILL, device="RTX 2080")
+    assert row.time_s is None
+    assert "catalogue" in row.reason
+
+
+def test_kernels_are_refused_where_they_cannot_run():
+    assert "sm80" in one(PREFILL, device="RTX 2070").reason
+    assert "sm90" in one(PREFILL, device="A100 SXM 80GB", variant="FlashAttention-3").reason
+    assert "16-bit" in one(PREFILL.replace(dtype="float32")).reason
+
+
+def test_unknown_kernels_are_refused():
+    with pytest.raises(UnknownName, match="quicksort"):
+        predict(PREFILL, variants=["quicksort"])
+
+
+def test_the_interval_holds_the_time_and_the_slowest_resource_binds():
+    for row in predict(PREFILL):
+        assert row.low_s < row.time_s < row.high_s
+        assert row.resources_s[row.binding] == max(row.resources_s.values())
+
+
+def test_naive_is_bound_by_dram_and_flash_is_faster():
+    rows = {row.variant: row for row in predict(PREFILL, variants=["naive", "sdpa_flash"])}
+    assert rows["naive"].binding == "dram"
+    assert rows["naive"].time_s > 3 * rows["sdpa_flash"].time_s
+
+
+def test_time_grows_with_length_and_shrinks_on_a_faster_chip():
+    times = [one(PREFILL.replace(q_len=n, kv_len=n)).time_s for n in (512, 1024, 2048, 4096, 8192)]
+    assert times == sorted(times)
+    assert one(PREFILL, "A100 SXM 80GB").time_s > one(PREFILL).time_s
+
+
+def test_memory_shows_the_library_workspace_apart():
+    problem = Problem(q_heads=12, q_len=2048, head_dim=64, dtype="float16", mask=Causal())
+    row = one(problem, "RTX 2070", "sdpa_math")
+    assert row.library_workspace_bytes == 8_519_680
+    assert row.peak_bytes == row.input_bytes + row.output_bytes + row.workspace_bytes + row.library_workspace_bytes
+    assert row.peak_bytes / MIB == pytest.approx(489, rel=0.05)
+
+
+def test_an_empty_problem_has_no_time():
+    row = one(PREFILL.replace(batch=0))
+    assert row.time_s is None
+    assert "nothing to compute" in row.reason
+
+
+def test_prediction_starts_without_torch():
+    code = (
+        "import sys; from attnprof import Problem, predict;"
+        "predict(Problem(q_len=512, dtype='float16'), 'A100 SXM 80GB', ['sdpa_flash', 'naive']);"
+        "sys.exit('torch' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
