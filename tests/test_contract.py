@@ -58,7 +58,7 @@ PROBLEMS = {
     for size, sizes in SIZES.items()
     for name, mask in MASKS.items()
 } | OTHERS
-FEW = ("square-causal", "square-window", "gqa-full")  # for variants that compile for seconds a shape
+FEW = ("square-causal", "gqa-window")  # for variants that compile for seconds a shape
 UNCLAIMED = {
     "dropout": Problem(q_heads=4, q_len=8, head_dim=8, dropout=0.5),
     "float8": Problem(q_heads=4, q_len=8, head_dim=8, dtype="float8_e4m3fn"),
@@ -172,7 +172,9 @@ def test_model_bytes_are_at_least_compulsory(variant):
         if variant.refuse(asked) is None:
             problem = variant.problem_for(asked)
             cost = variant.cost(problem)
-            assert cost.logical.total_bytes >= cost.compulsory.total_bytes - _unseen_bytes(problem), str(problem)
+            assert cost.logical.total_bytes >= cost.compulsory.total_bytes - _unseen_bytes(problem), str(
+                problem
+            )
             assert cost.executed_flops >= cost.useful_flops, str(problem)
             assert cost.peak_bytes >= cost.output_bytes >= 0
 
