@@ -28,14 +28,14 @@ _USUAL_LLC_BYTES = 32 * 2**20
 # Logarithms of shared values: prior per thread, and how wrong the prior may be.
 _SHARED = {
     "overhead_s": (20e-6, 1.5),
-    "flops_per_s": (3e10, 1.0),
+    "flops_per_s": (6e10, 0.7),
     "pair_s": (1e-9, 1.0),
     "cache_bytes_per_s": (1.5e10, 0.7),
-    "memory_bytes_per_s": (4e9, 0.7),
+    "memory_bytes_per_s": (6e9, 0.7),
 }
-_OWN = {"overhead_s": 1.0, "flops_per_s": 0.35, "pair_s": 0.7}  # spread of a variant around the shared value
+_OWN = {"overhead_s": 1.0, "flops_per_s": 0.15, "pair_s": 1.5}  # spread of a variant around the shared value
 _RATES = frozenset({"flops_per_s", "cache_bytes_per_s", "memory_bytes_per_s"})
-_STEPS, _NUDGE, _LONGEST_STEP, _ROBUST, _LEAST_NOISE = 40, 1e-4, 0.5, 0.25, 0.06
+_STEPS, _NUDGE, _LONGEST_STEP, _LEAST_NOISE, _MOST_NOISE, _TAIL = 40, 1e-4, 0.5, 0.06, 0.3, 2.5
 _NORMAL_80 = 1.2816
 
 
@@ -129,8 +129,8 @@ class LocalModel:
         noise = _LEAST_NOISE
         for _ in range(_STEPS):
             residual = log_s - self._log_s(self._point, works)
-            noise = max(_LEAST_NOISE, float(1.48 * np.median(np.abs(residual))))
-            weights = np.minimum(1, _ROBUST / np.maximum(np.abs(residual), 1e-9)) / noise**2
+            noise = float(np.clip(1.48 * np.median(np.abs(residual)), _LEAST_NOISE, _MOST_NOISE))
+            weights = np.minimum(1, _TAIL * noise / np.maximum(np.abs(residual), 1e-9)) / noise**2
             slopes = self._slopes(works)
             normal = slopes.T @ (slopes * weights[:, None]) + np.diag(self._precision)
             pull = slopes.T @ (weights * residual) - self._precision * (self._point - self._start)
