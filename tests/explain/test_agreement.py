@@ -11,7 +11,7 @@ from attnprof.explain import Call, explain
 from attnprof.explain.probe import NO_KERNEL, fused_choice, make
 from attnprof.explain.switches import switches_now
 
-CALLS = random_calls(600)
+CALLS = random_calls(400)
 NAMES = {"flash": SDPBackend.FLASH_ATTENTION, "math": SDPBackend.MATH}
 
 

@@ -80,6 +80,20 @@ def test_the_cost_of_a_fix_is_bytes_and_time_where_the_bandwidth_is_known():
     assert mask.cost_s is None  # "A100" may be any of four, of two bandwidths
 
 
+def test_backends_that_take_the_call_have_a_predicted_time_where_the_device_is_one_chip():
+    e = asked("H100", dtype="float16")
+    times = {b.name: b.predicted_s for b in e.backends if b.predicted_s is not None}
+    assert set(times) == {"flash", "mem_efficient", "cudnn", "math"}
+    assert times["math"] > 3 * times["flash"] > 0
+    assert "predicted" in str(e)
+    assert all(b.predicted_s is None for b in asked("A100", dtype="float16").backends)
+    spec = contiguous((1, 8, 1024, 64), "float16")
+    by_call = explain(Call(q=spec, k=spec, v=spec), "H100", torch_version="2.13.0", switches=Switches())
+    assert by_call.backend("flash").predicted_s == times["flash"]
+    masked = Call(q=spec, k=spec, v=spec, attn_mask=contiguous((1024, 1024), "bool"))
+    assert explain(masked, "H100", switches=Switches()).backend("math").predicted_s is None
+
+
 def test_causal_of_unequal_lengths_is_not_for_cuda_flash():
     e = asked("A100", dtype="float16", q_len=1, kv_len=16, mask=Causal())
     assert rules_of(e, "flash") == {"causal"}

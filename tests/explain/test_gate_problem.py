@@ -135,6 +135,7 @@ def test_math_says_what_its_float32_copies_take():
     message = codes(p, backend="math")["math-upcast"].message
     assert "64 MiB for two score matrices" in message
     assert "6 MiB for copies of q, k, v" in message
+    assert "math-upcast" in codes(p, backend="MATH")
     assert not codes(p, backend="flash")
     assert not codes(p.replace(dtype="float32"), backend="math")
 

@@ -23,13 +23,17 @@ TITLES = {
 
 
 class BackendReport(msgspec.Struct, frozen=True, kw_only=True):
-    """One backend's answer: status is chosen, possible or rejected; a rejected one has a reason or more."""
+    """One backend's answer: status is chosen, possible or rejected; a rejected one has a reason or more.
+
+    `predicted_s` is the call's predicted time on a device of the catalogue.
+    """
 
     name: str
     title: str
     status: str
     rejections: tuple[Rejection, ...] = ()
     note: str = ""
+    predicted_s: float | None = None
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from attnprof.explain.call import Call
 from attnprof.explain.call_checks import check_both_set, check_labels, check_shapes
 from attnprof.explain.gate import gate_problem
 from attnprof.explain.packages import packages
+from attnprof.explain.predicted import with_times
 from attnprof.explain.probe import NO_KERNEL, fused_choice
 from attnprof.explain.reason import Situation
 from attnprof.explain.rules.ruleset import rules_for
@@ -98,7 +99,7 @@ def explain(
     return Explanation(
         call=call, text=str(call), device=target.title, torch_version=target.torch_version, rules=rules.title,
         evidence=rules.evidence, chosen=decision.chosen, dispatched=decision.dispatched, order=decision.order,
-        error=decision.error, backends=decision.backends,
+        error=decision.error, backends=with_times(decision.backends, subject, target),
         not_installed=tuple(p.name for p in packages() if not p.installed),
         judgments=_judgments(subject, call, target, decision), observed=observed,
         disagreements=_disagreements(observed, decision, target),

@@ -12,6 +12,7 @@ from attnprof.explain import problem_checks as checks
 from attnprof.explain.call import Call
 from attnprof.explain.call_checks import check_both_set, check_labels, check_shapes
 from attnprof.explain.cpu import cpu_flags, emulated_judgment
+from attnprof.explain.observed import backend_name
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,7 +23,7 @@ def gate_problem(
 ) -> tuple[Judgment, ...]:
     """Judgments on a problem before it runs; pure arithmetic, no tensor is made.
 
-    `backend` is the kernel that a variant asks for (flash, mem_efficient, cudnn, math) where it asks for one;
+    `backend` is the kernel that a variant asks for, by PyTorch's name or attnprof's, where it asks for one;
     `flags` replaces this CPU's feature flags.
 
     >>> from attnprof.core.mask import Causal
@@ -38,7 +39,7 @@ def gate_problem(
         *checks.check_grid(problem, device),
         *checks.check_dropout(problem),
         *checks.check_layout(problem),
-        *checks.check_math_memory(problem, backend),
+        *checks.check_math_memory(problem, backend_name(backend)),
     ]
     if device.partition(":")[0] == "cpu":
         emulated = emulated_judgment(problem.dtype, cpu_flags() if flags is None else flags)

@@ -6,6 +6,8 @@ import textwrap
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from attnprof.core.units import format_seconds
+
 if TYPE_CHECKING:
     from attnprof.explain.backends import BackendReport
     from attnprof.explain.explanation import Explanation
@@ -48,7 +50,9 @@ def _chosen(e: Explanation) -> str:
 
 
 def _note(report: BackendReport) -> str:
-    return f" ({report.note})" if report.note else ""
+    time = f"predicted {format_seconds(report.predicted_s)}" if report.predicted_s is not None else ""
+    parts = "; ".join(part for part in (time, report.note) if part)
+    return f" ({parts})" if parts else ""
 
 
 def _reason(rejection: Rejection) -> Iterator[str]:
@@ -81,7 +85,7 @@ def markdown(e: Explanation) -> str:
 
 def _rows(report: BackendReport) -> Iterator[str]:
     if not report.rejections:
-        yield _row(report.title, report.status, "", report.note, "", "", "")
+        yield _row(report.title, report.status, "", _note(report).strip(" ()"), "", "", "")
     for index, r in enumerate(report.rejections):
         name, status = (report.title, report.status) if index == 0 else ("", "")
         yield _row(name, status, r.rule, r.reason, r.fix, r.cost, r.source)
