@@ -132,7 +132,7 @@ def test_zero_work_has_no_rate_chart():
     made = build(results([record(asked=problem().replace(batch=0), cost=None)]), "t")
     reasons = {chart.name: chart.reason for chart in made.figures[0].charts}
     assert reasons["tflops"] == "no row of this series has work and a time"
-    assert reasons["bytes"] == "no row of this series has a time"
+    assert reasons["bytes"] == "no row of this series moves a byte"
 
 
 def test_an_empty_run_still_gives_a_page():

@@ -26,12 +26,24 @@ class Series(msgspec.Struct, frozen=True, kw_only=True, order=True):
     device: str
     cache: str
 
-    def __str__(self) -> str:
-        queries = "" if self.queries == "as keys" else f"q_len {self.queries}, "
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """What is fixed, in words; empty where it is the usual."""
         return (
-            f"batch {self.batch}, {self.heads} heads, head_dim {self.dim}, {queries}{self.dtype}, "
-            f"{self.mask}, {self.direction}{self.other}, {self.device}, {self.cache} cache"
+            f"batch {self.batch}",
+            f"{self.heads} heads",
+            f"head_dim {self.dim}",
+            "" if self.queries == "as keys" else f"q_len {self.queries}",
+            self.dtype,
+            self.mask,
+            self.direction,
+            self.other,
+            self.device,
+            f"{self.cache} cache",
         )
+
+    def __str__(self) -> str:
+        return ", ".join(filter(None, self.parts))
 
 
 def series(record: Record) -> Series:
@@ -45,11 +57,16 @@ def series(record: Record) -> Series:
         mask=mask_rule(p),
         direction=str(p.direction),
         queries="as keys" if p.q_len == p.kv_len else str(p.q_len),
-        other=("" if p.scale is None else f", scale {p.scale:g}")
-        + (f", dropout {p.dropout:g}" if p.dropout else ""),
+        other=", ".join(_unusual(p)),
         device=record.device,
         cache=record.cache,
     )
+
+
+def _unusual(problem: Problem) -> list[str]:
+    """Scale and dropout, where they are not 1/sqrt(qk_dim) and 0."""
+    scale = [] if problem.scale is None else [f"scale {problem.scale:g}"]
+    return scale + ([f"dropout {problem.dropout:g}"] if problem.dropout else [])
 
 
 def mask_rule(problem: Problem) -> str:
@@ -63,6 +80,23 @@ def mask_rule(problem: Problem) -> str:
 
 def _pair(first: int, second: int) -> str:
     return str(first) if first == second else f"{first}/{second}"
+
+
+def labels(keys: Iterable[Series]) -> tuple[str, dict[Series, str]]:
+    """What all series share, said once, and what tells each apart (its whole text when it is the only one)."""
+    unique = list(dict.fromkeys(keys))
+    if len(unique) < 2:
+        return "", {key: str(key) for key in unique}
+    columns = list(zip(*(key.parts for key in unique), strict=True))
+    varies = [len(set(column)) > 1 for column in columns]
+    common = ", ".join(
+        column[0] for column, differs in zip(columns, varies, strict=True) if column[0] and not differs
+    )
+    own = {
+        key: ", ".join(part for part, differs in zip(key.parts, varies, strict=True) if part and differs)
+        for key in unique
+    }
+    return common, own
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

@@ -97,7 +97,8 @@ def _draw_all(charts: Sequence[Chart], label: str, suffix: str, directory: Path)
             continue
         titled = chart.spec | {"title": {"text": chart.title, "subtitle": label}, "background": "white"}
         png, svg = (directory / f"{chart.name}{suffix}.{kind}" for kind in ("png", "svg"))
-        png.write_bytes(vl_convert.vegalite_to_png(titled, scale=PNG_SCALE))
-        svg.write_text(vl_convert.vegalite_to_svg(titled), encoding="utf-8")
+        drawn = vl_convert.vegalite_to_svg(titled)
+        svg.write_text(drawn, encoding="utf-8")
+        png.write_bytes(vl_convert.svg_to_png(drawn, scale=PNG_SCALE))
         written += [(chart, png), (chart, svg)]
     return written

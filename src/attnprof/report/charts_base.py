@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from attnprof.report.charts_data import SeriesData
 
+Values = Sequence[Mapping[str, Any]]
 WIDTH, HEIGHT = 640, 360
 MAX_TICKS = 10
 
@@ -23,10 +24,14 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
 
 
-def finish(name: str, title: str, caption: str, drawing: Any) -> Chart:
-    """A chart value from an Altair chart; the title is drawn into the static form only."""
+def finish(
+    name: str, title: str, caption: str, drawing: Any, data: Mapping[str, Values] | None = None
+) -> Chart:
+    """A chart value from an Altair chart over named data; the title is drawn into the static form only."""
     spec: dict[str, Any] = drawing.properties(width=WIDTH, height=HEIGHT, title=title).to_dict(validate=False)
     spec.pop("config", None)
+    if data is not None:
+        spec["datasets"] = {key: list(values) for key, values in data.items()}
     return Chart(name=name, title=title, caption=caption, spec=spec)
 
 
@@ -57,56 +62,52 @@ def ticks(lengths: Sequence[int]) -> list[int]:
     return [lengths[round(i * step)] for i in range(MAX_TICKS)]
 
 
-def length_axis(data: SeriesData) -> Any:
-    """The x axis: key/value length, log base 2, a tick at measured lengths."""
+def base(name: str) -> Any:
+    """A chart over the named data that `finish` puts into the specification."""
     import altair as alt
 
-    title = "sequence length N (tokens)" if data.series.queries == "as keys" else "key length N_k (tokens)"
-    return alt.X(
-        "length:Q",
-        title=title,
-        scale=alt.Scale(type="log", base=2, domain=padded(data.lengths, 1.15), nice=False),
-        axis=alt.Axis(values=ticks(data.lengths), format="d", labelOverlap=True, labelFlush=False),
-    )
+    return alt.Chart(alt.NamedData(name=name))
 
 
-def variant_color(data: SeriesData, *, legend: bool = True) -> Any:
-    """Colour by variant, the same in every chart; the legend shows colour and marker together."""
-    import altair as alt
-
-    names = list(data.variants)
-    scale = alt.Scale(domain=names, range=[data.styles[name].color for name in names])
-    return alt.Color(
-        "variant:N", scale=scale, legend=alt.Legend(title="variant", symbolOpacity=1) if legend else None
-    )
-
-
-def variant_shape(data: SeriesData) -> Any:
-    """Marker by variant: a second channel beside the colour."""
-    import altair as alt
-
-    names = list(data.variants)
-    scale = alt.Scale(domain=names, range=[data.styles[name].shape for name in names])
-    return alt.Shape("variant:N", scale=scale, legend=alt.Legend(title="variant", symbolOpacity=1))
-
-
-def base(values: Sequence[dict[str, Any]]) -> Any:
-    """A chart over plain values."""
-    import altair as alt
-
-    return alt.Chart(alt.InlineData(values=list(values)))
-
-
-def kept(values: Sequence[dict[str, Any]], field: str) -> list[dict[str, Any]]:
+def kept(values: Values, field: str) -> list[Mapping[str, Any]]:
     """Values in which `field` exists and is above zero, as a log axis needs."""
     return [value for value in values if value.get(field) is not None and value[field] > 0]
 
 
-def lines_with_markers(
-    values: Sequence[dict[str, Any]], data: SeriesData, y: Any, tooltip: Sequence[Any]
-) -> Any:
-    """A line and a marker per variant over the length."""
-    drawn = base(values).encode(x=length_axis(data), y=y, color=variant_color(data), tooltip=list(tooltip))
-    return drawn.mark_line(strokeWidth=1.5) + drawn.mark_point(size=55, filled=True, opacity=1).encode(
-        shape=variant_shape(data)
-    )
+class Pen:
+    """The encodings that every chart of a series shares, made once: length axis, colour and marker by variant."""
+
+    def __init__(self, data: SeriesData) -> None:
+        import altair as alt
+
+        self.data = data
+        names = list(data.variants)
+        colors = alt.Scale(domain=names, range=[data.styles[name].color for name in names])
+        shapes = alt.Scale(domain=names, range=[data.styles[name].shape for name in names])
+        legend = alt.Legend(title="variant", symbolOpacity=1)
+        self.color = alt.Color("variant:N", scale=colors, legend=legend)
+        self.shape = alt.Shape("variant:N", scale=shapes, legend=legend)
+        self.x = alt.X(
+            "length:Q",
+            title="sequence length N (tokens)"
+            if data.series.queries == "as keys"
+            else "key length N_k (tokens)",
+            scale=alt.Scale(type="log", base=2, domain=padded(data.lengths, 1.15), nice=False),
+            axis=alt.Axis(values=ticks(data.lengths), format="d", labelOverlap=True, labelFlush=False),
+        )
+
+    def lines(self, name: str, y: Any, tooltip: Sequence[Any]) -> Any:
+        """A line and a marker per variant over the length, from the named data."""
+        drawn = base(name).encode(x=self.x, y=y, color=self.color, tooltip=list(tooltip))
+        markers = drawn.mark_point(size=55, filled=True, opacity=1).encode(shape=self.shape)
+        return drawn.mark_line(strokeWidth=1.5) + markers
+
+    def bars(self, name: str, low: Any, high: str) -> Any:
+        """Vertical intervals from `low` to the field `high`."""
+        drawn = base(name).mark_rule(strokeWidth=2, opacity=0.6)
+        return drawn.encode(x=self.x, y=low, y2=f"{high}:Q", color=self.color)
+
+    def dashed(self, name: str, y: Any) -> Any:
+        """A thin dashed line per variant: a model beside what was measured."""
+        drawn = base(name).mark_line(strokeDash=[3, 3], strokeWidth=1.2, opacity=0.8)
+        return drawn.encode(x=self.x, y=y, color=self.color)

@@ -123,26 +123,36 @@ def tidy(data: SeriesData) -> list[dict[str, Any]]:
         {
             "variant": row.variant,
             "length": length,
-            "time_us": row.time_median_us,
-            "low_us": row.time_ci_low_us,
-            "high_us": row.time_ci_high_us,
-            "speedup": row.speedup_vs_naive,
-            "speedup_low": row.speedup_low,
-            "speedup_high": row.speedup_high,
-            "peak_mib": row.peak_mib,
-            "predicted_peak_mib": row.predicted_peak_mib,
-            "tflop_per_s": row.tflop_per_s,
-            "executed_tflop_per_s": row.executed_tflop_per_s,
-            "intensity": row.intensity_flop_per_byte,
-            "logical_intensity": row.logical_intensity_flop_per_byte,
-            "binding": row.binding or "n/a",
-            "times_bound": row.times_bound,
-            "max_abs_error": row.max_abs_error,
-            "error_floor": row.error_floor,
             "verdict": row.verdict or "not checked",
+            "binding": row.binding,
         }
+        | {field: _short(getattr(row, column)) for field, column in _FIELDS}
         for length, row in data.points
     ]
+
+
+def _short(value: float | None) -> float | None:
+    """Six digits: more than an eye can see, less than a page must carry."""
+    return None if value is None else float(f"{value:.6g}")
+
+
+_FIELDS = (
+    ("time_us", "time_median_us"),
+    ("low_us", "time_ci_low_us"),
+    ("high_us", "time_ci_high_us"),
+    ("speedup", "speedup_vs_naive"),
+    ("speedup_low", "speedup_low"),
+    ("speedup_high", "speedup_high"),
+    ("peak_mib", "peak_mib"),
+    ("predicted_peak_mib", "predicted_peak_mib"),
+    ("tflop_per_s", "tflop_per_s"),
+    ("executed_tflop_per_s", "executed_tflop_per_s"),
+    ("intensity", "intensity_flop_per_byte"),
+    ("logical_intensity", "logical_intensity_flop_per_byte"),
+    ("times_bound", "times_bound"),
+    ("max_abs_error", "max_abs_error"),
+    ("error_floor", "error_floor"),
+)
 
 
 def tidy_bytes(data: SeriesData) -> list[dict[str, Any]]:

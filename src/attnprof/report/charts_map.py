@@ -31,7 +31,7 @@ def best_map(found: Sequence[Answer], all_styles: dict[str, Style]) -> Chart:
         f"{cells[0]['fixed']}. Number in a tile: speed-up over naive (n/a where naive was not measured). "
         "A tile that is missing had no correct result."
     )
-    return finish("best", title, caption, _draw(cells, axis, names, all_styles))
+    return finish("best", title, caption, _draw(axis, names, all_styles), {"cells": cells})
 
 
 def _cells(found: Sequence[Answer]) -> tuple[str, str, list[dict[str, Any]]]:
@@ -79,10 +79,10 @@ def _fixed(key: Series, axis: str) -> str:
     )
 
 
-def _draw(cells: list[dict[str, Any]], axis: str, names: Sequence[str], all_styles: dict[str, Style]) -> Any:
+def _draw(axis: str, names: Sequence[str], all_styles: dict[str, Style]) -> Any:
     import altair as alt
 
-    drawn = base(cells).encode(
+    drawn = base("cells").encode(
         x=alt.X("length:O", title="length (tokens)", axis=alt.Axis(labelAngle=0, labelOverlap=True)),
         y=alt.Y("row:O", title=axis),
         tooltip=[

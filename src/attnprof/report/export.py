@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,7 +70,7 @@ def results_json(made: Sequence[Row]) -> list[dict[str, Any]]:
 
 def write_results_json(made: Sequence[Row], path: Path) -> None:
     """Write results.json: one array of rows."""
-    path.write_text(json.dumps(results_json(made), allow_nan=False, indent=1), encoding="utf-8")
+    path.write_bytes(msgspec.json.encode(results_json(made)))
 
 
 def frame(made: Sequence[Row]) -> pd.DataFrame:

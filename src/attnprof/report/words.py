@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from attnprof.report.answers import Answer, Crossover, Series, crossovers, distrusted
+from attnprof.report.answers import Answer, Crossover, Series, crossovers, distrusted, labels
 from attnprof.report.row import BASELINE, Row
 from attnprof.report.table import number
 
@@ -53,8 +53,10 @@ def by_series(found: Sequence[Answer]) -> dict[Series, list[Answer]]:
 
 def _fastest(found: Sequence[Answer]) -> tuple[str, ...]:
     groups = by_series(found)
-    sentences = [f"{key}: {_spans(group)}." for key, group in list(groups.items())[:MAX_SERIES]]
-    return (*sentences, *_more(len(groups), "series; the map and the tables show all"))
+    common, own = labels(groups)
+    shared = (f"All series: {common}.",) if common else ()
+    sentences = [f"{own[key]}: {_spans(group)}." for key, group in list(groups.items())[:MAX_SERIES]]
+    return (*shared, *sentences, *_more(len(groups), "series; the map and the tables show all"))
 
 
 def _more(total: int, text: str) -> tuple[str, ...]:
@@ -89,13 +91,12 @@ def _span(span: Sequence[Answer]) -> str:
 
 
 def _crossovers(found: Sequence[Answer]) -> tuple[str, ...]:
-    every = crossovers(found)
+    own = labels(answer.series for answer in found)[1]
     merged: dict[Series, list[Crossover]] = {}
-    for crossing in every:
+    for crossing in crossovers(found):
         merged.setdefault(crossing.series, []).append(crossing)
-    sentences = [
-        f"{key}: {'; '.join(map(_crossing, group))}." for key, group in list(merged.items())[:MAX_SERIES]
-    ]
+    first = list(merged.items())[:MAX_SERIES]
+    sentences = [f"{own[key]}: {'; '.join(map(_crossing, group))}." for key, group in first]
     return (*sentences, *_more(len(merged), "series"))
 
 
@@ -114,10 +115,11 @@ def _ceiling(found: Sequence[Answer], no_ceilings: str) -> tuple[str, ...]:
         return (f"n/a: {no_ceilings}.",)
     sentences = []
     groups = by_series(found)
+    own = labels(groups)[1]
     for key, group in list(groups.items())[:MAX_SERIES]:
         last = next((answer for answer in reversed(group) if answer.best and answer.best.times_bound), None)
         if last is not None and last.best is not None:
-            sentences.append(f"{key}: {_distance(last.best, last.length)}.")
+            sentences.append(f"{own[key]}: {_distance(last.best, last.length)}.")
     return (*sentences, *_more(len(groups), "series"))
 
 

@@ -41,7 +41,8 @@
   const draw = async (charts, parent) => {
     const mine = ++drawing;
     parent.replaceChildren();
-    const places = charts.map((chart) => figure(chart, parent)).filter(([chart]) => chart.spec);
+    const ordered = [...charts.filter((chart) => chart.spec), ...charts.filter((chart) => !chart.spec)];
+    const places = ordered.map((chart) => figure(chart, parent)).filter(([chart]) => chart.spec);
     for (const [chart, view] of places) {
       const options = { actions: { export: true, source: false, compiled: false, editor: false }, renderer: "svg", config: theme(view.clientWidth), downloadFileName: chart.name, tooltip: { theme: dark.matches ? "dark" : "light" } };
       await vegaEmbed(view, fitted(chart.spec), options);
