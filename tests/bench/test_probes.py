@@ -13,7 +13,7 @@ import pytest
 from attnprof.bench.devices.fake import FakeDevice
 from attnprof.bench.probes import cpu, cuda, loops
 from attnprof.bench.probes.measure import measure
-from attnprof.bench.probes.sampling import Probe, sample, sample_seconds
+from attnprof.bench.probes.sampling import Probe, repeated, sample, sample_seconds
 from attnprof.core.ceilings import Ceilings
 from attnprof.core.dtypes import DType
 from attnprof.core.record import Identity
@@ -92,6 +92,13 @@ def test_a_slow_probe_leaves_less_time_to_the_next_but_both_are_sampled():
     device = FakeDevice()
     found = ceilings_of(probe_of(device, 5.0), probe_of(device, 0.01, path=("exp", "float32")), device=device)
     assert (found.flops["float32"].samples, found.exp["float32"].samples) == (3, 3)
+
+
+@pytest.mark.parametrize("library", cpu.EXP_LIBRARIES)
+def test_every_exp_library_is_counted_by_elements_passes_and_threads(library):
+    probe = cpu._exp(library, 2)
+    assert probe.work == 2 * 64 * 16_384
+    assert probe.make()() == [None, None]
 
 
 def test_working_sets_of_a_cpu_stay_inside_their_level():
@@ -173,7 +180,7 @@ def test_working_sets_of_a_gpu():
 
 def test_a_repeated_call_is_made_so_many_times():
     made = []
-    cuda._repeated(lambda: made.append(1), 7)()
+    repeated(lambda: made.append(1), 7)()
     assert len(made) == 7
 
 

@@ -57,6 +57,14 @@ def test_the_table_shows_rates_bandwidth_and_warnings(tmp_path):
 
 
 @pytest.mark.usefixtures("scripted")
+def test_threads_are_set_before_anything_is_measured(tmp_path, monkeypatch):
+    chosen = []
+    monkeypatch.setattr("torch.set_num_threads", chosen.append)
+    CliRunner().invoke(APP, ["--threads", "1", "--out", str(tmp_path / "c.json")])
+    assert chosen == [1]
+
+
+@pytest.mark.usefixtures("scripted")
 def test_load_of_others_is_told(tmp_path):
     CliRunner().invoke(APP, ["--out", str(tmp_path / "c.json")])
     ceilings: Ceilings = load_ceilings(tmp_path / "c.json")

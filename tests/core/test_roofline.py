@@ -193,4 +193,6 @@ def test_measured_ceilings_make_a_roof():
     assert (roof.device, roof.basis, roof.flops_per_s, roof.exp_per_s) == ("box", "measured", 2e11, 3e9)
     assert roof.levels[0] == Level(name="L2", bytes_per_s=1e11, capacity_bytes=MIB)
     assert roof.main_memory.bytes_per_s == 2e10
-    assert ceilings.roof(DType.FLOAT16).flops_per_s is None
+    half = ceilings.roof(DType.FLOAT16)
+    assert (half.flops_per_s, half.exp_per_s) == (None, 3e9)  # exponentials of 16-bit scores are float32's
+    assert ceilings.roof(DType.FLOAT64).exp_per_s is None

@@ -25,6 +25,9 @@ def ceilings_command(
     out: Annotated[
         Path | None, typer.Option("--out", help="File to write (one per device in the user's cache).")
     ] = None,
+    threads: Annotated[
+        int | None, typer.Option("--threads", min=1, help="CPU threads (PyTorch's choice).")
+    ] = None,
     budget_s: Annotated[float, typer.Option("--budget-s", min=1, help="Seconds in all, about.")] = BUDGET_S,
     json_output: JsonFlag = False,
 ) -> None:
@@ -38,6 +41,10 @@ def ceilings_command(
     from attnprof.bench.devices import open_device
     from attnprof.store.ceilings import save_ceilings
 
+    if threads is not None:
+        import torch
+
+        torch.set_num_threads(threads)
     ceilings = _measure(open_device(device), budget_s)
     path = save_ceilings(ceilings, out)
     if json_output:

@@ -167,8 +167,12 @@ class Ceilings(msgspec.Struct, frozen=True, kw_only=True):
     unavailable: dict[str, str] = {}
 
     def roof(self, dtype: DType) -> Roof:
-        """The measured ceilings for one element type; a level's bandwidth is that of its fastest kernel."""
-        flops, exp = self.flops.get(dtype), self.exp.get(dtype)
+        """The measured ceilings for one element type; a level's bandwidth is that of its fastest kernel.
+
+        Narrower types are exponentiated in float32, so they share its rate.
+        """
+        flops = self.flops.get(dtype)
+        exp = self.exp.get(DType.FLOAT32 if dtype.bits < DType.FLOAT32.bits else dtype)
         levels = tuple(
             Level(
                 name=name,

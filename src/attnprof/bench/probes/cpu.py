@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 from attnprof.bench.devices.base import Call, Device
-from attnprof.bench.probes.sampling import Probe
+from attnprof.bench.probes.sampling import Probe, repeated
 from attnprof.core.ceilings import MAIN_MEMORY
 from attnprof.core.record import Identity
 from attnprof.core.units import GIB, KIB, MIB, format_bytes
@@ -19,7 +19,8 @@ MATMUL_SIZES = {
     "float16": (256,),
     "float64": (1024,),
 }
-EXP_ELEMENTS = 64 * KIB  # per thread, 512 KiB in and out: cached, and long against the cost of a call
+EXP_LIBRARIES = ("numpy.exp", "torch.exp", "torch.exp2")  # the fastest is the ceiling
+EXP_ELEMENTS, EXP_PASSES = 16 * KIB, 64  # per thread, 128 KiB in and out: cached
 LEVEL_SHARE = 0.5  # of a cache that a probe's arrays take: far from the edge, well above the level before
 PASS_BYTES = 512 * MIB  # moved by one call of a streaming probe: several milliseconds at any level
 SMALLEST_MAIN_BYTES, LARGEST_MAIN_BYTES = 256 * MIB, 2 * GIB
@@ -29,7 +30,7 @@ def probes(device: Device) -> Iterator[Probe]:
     """Every probe of this CPU, the quick ones first."""
     identity = device.identity()
     yield _floor()
-    yield _exp(identity.threads)
+    yield from (_exp(library, identity.threads) for library in EXP_LIBRARIES)
     for dtype, sizes in MATMUL_SIZES.items():
         yield from (_matmul(dtype, size, identity.threads) for size in sizes)
     sets = working_sets(identity.caches_bytes, device.available_bytes(), identity.threads)
@@ -81,18 +82,31 @@ def _floor() -> Probe:
     return Probe(path=("floor_s",), work=1, make=make, conditions="one operator (add) on one element")
 
 
-def _exp(threads: int) -> Probe:
-    count = EXP_ELEMENTS * threads
+def _exp(library: str, threads: int) -> Probe:
+    """Exponentials of one library; each thread works on its own array, which stays in its cache."""
+    size = format_bytes(2 * 4 * EXP_ELEMENTS)
+    return Probe(
+        path=("exp", "float32"),
+        work=threads * EXP_PASSES * EXP_ELEMENTS,
+        make=lambda: on_threads(lambda: _exp_call(library), threads),
+        conditions=f"{library}, float32, {size} a thread, {threads} threads",
+    )
 
-    def make() -> Call:
-        import torch
 
-        x = torch.linspace(-10, 0, count)
-        out = torch.empty_like(x)
-        return lambda: torch.exp(x, out=out)
+def _exp_call(library: str) -> Call:
+    """Below PyTorch's grain size (32,768 elements) a call stays on the thread that makes it."""
+    import numpy as np
+    import torch
 
-    conditions = f"torch.exp, float32, {format_bytes(2 * 4 * count)}, {threads} threads"
-    return Probe(path=("exp", "float32"), work=count, make=make, conditions=conditions)
+    x = np.linspace(-10, 0, EXP_ELEMENTS, dtype=np.float32)
+    out = np.empty_like(x)
+    tensor, tensor_out = torch.from_numpy(x), torch.from_numpy(out)
+    calls: dict[str, Call] = {
+        "numpy.exp": lambda: np.exp(x, out=out),
+        "torch.exp": lambda: torch.exp(tensor, out=tensor_out),
+        "torch.exp2": lambda: torch.exp2(tensor, out=tensor_out),
+    }
+    return repeated(calls[library], EXP_PASSES)
 
 
 def _matmul(dtype: str, size: int, threads: int) -> Probe:
@@ -136,6 +150,15 @@ def _streaming_call(kernel: str, length: int, passes: int, threads: int) -> Call
         loop(*arrays, 1)
         return lambda: loop(*arrays, passes)
 
+    return on_threads(prepare, threads)
+
+
+def on_threads(prepare: Callable[[], Call], threads: int) -> Call:
+    """A call that runs one prepared call on each of so many threads and waits for all.
+
+    The threads are Python's, not OpenMP's: none waits for another inside, so a thread that the system takes away
+    costs its own time only.
+    """
     if threads == 1:
         return prepare()
     pool = ThreadPoolExecutor(threads)
@@ -146,8 +169,8 @@ def _streaming_call(kernel: str, length: int, passes: int, threads: int) -> Call
         return prepare()
 
     parts = [pool.submit(start) for _ in range(threads)]
-    loops = [part.result() for part in parts]
-    return lambda: list(pool.map(_run, loops))
+    calls = [part.result() for part in parts]
+    return lambda: list(pool.map(_run, calls))
 
 
 def _run(call: Call) -> object:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from attnprof.bench.devices.base import Call, Device
-from attnprof.bench.probes.sampling import Probe
+from attnprof.bench.probes.sampling import Probe, repeated
 from attnprof.core.ceilings import MAIN_MEMORY
 from attnprof.core.record import Identity
 from attnprof.core.units import GIB, MIB, format_bytes
@@ -136,7 +136,7 @@ def _stream(device: Device, level: str, kernel: str, total_bytes: int) -> Probe:
     return Probe(
         path=("bandwidth", level, kernel),
         work=GRAPH_CALLS * moved,
-        make=lambda: device.captured(_repeated(_streaming_call(device.name, kernel, length), GRAPH_CALLS)),
+        make=lambda: device.captured(repeated(_streaming_call(device.name, kernel, length), GRAPH_CALLS)),
         conditions=f"{format_bytes(moved)}, float32, {GRAPH_CALLS} kernels in a CUDA graph, bytes as in STREAM",
     )
 
@@ -152,11 +152,3 @@ def _streaming_call(device: str, kernel: str, length: int) -> Call:
         "triad": lambda a, b, c: torch.add(b, c, alpha=0.5, out=a),
     }
     return lambda: calls[kernel](*arrays)
-
-
-def _repeated(call: Call, count: int) -> Call:
-    def repeated() -> None:
-        for _ in range(count):
-            call()
-
-    return repeated

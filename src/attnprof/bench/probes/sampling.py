@@ -63,3 +63,13 @@ def sample_seconds(device: Device, probe: Probe, budget_s: float) -> Rate:
         samples=rate.samples,
         conditions=rate.conditions,
     )
+
+
+def repeated(call: Call, count: int) -> Call:
+    """So many calls as one."""
+
+    def all_calls() -> None:
+        for _ in range(count):
+            call()
+
+    return all_calls
