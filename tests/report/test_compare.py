@@ -16,11 +16,12 @@ from attnprof.report.compare import CaseVerdict, compare
 from attnprof.report.compare_text import headline, markdown, preamble
 from attnprof.report.compare_timing import (
     Estimate,
-    common_move,
+    common_course,
     moved_alike,
     scatter,
     serial_correlation,
-    without_common_drift,
+    spread,
+    without,
 )
 
 VARIANTS = ("naive", "sdpa_default", "sdpa_flash", "sdpa_math", "gqa_4kv")
@@ -294,23 +295,59 @@ def test_serial_correlation_knows_a_walk_from_noise():
     assert serial_correlation([1.0, 2.0, 3.0]) == 0.0
 
 
-def test_common_drift_is_taken_out_round_by_round():
+def test_what_the_others_did_together_is_taken_out_round_by_round():
     drift = [0.0, 0.3, 0.1, 0.5]
-    others = [{r: level + move for r, move in enumerate(drift)} for level in (1.0, 2.0, 3.0)]
+    levels = {"a": 1.0, "b": 2.0, "c": 3.0}
+    run = {name: {r: level + move for r, move in enumerate(drift)} for name, level in levels.items()}
+    course = common_course(run, levels)
+    assert list(course.values()) == pytest.approx(drift)
     own = {r: 7.0 + move for r, move in enumerate(drift)}
-    left = without_common_drift(own, others)
-    assert max(left) - min(left) == pytest.approx(0.0)
-    assert without_common_drift(own, others[:2]) == list(own.values())  # two witnesses are too few
+    assert without(own, course) == pytest.approx([7.0] * 4)
+    assert common_course(run, {"a": 1.0, "b": 2.0}) == {}  # two witnesses are too few
+    assert without(own, {}) == list(own.values())
 
 
-def test_common_move_ignores_a_minority():
-    moves = [Estimate(0.0, 0.01), Estimate(0.0, 0.01), Estimate(0.5, 0.01)]
-    assert common_move(moves).value == 0.0
-    assert not moved_alike(moves, 0.02)
-    assert moved_alike([*moves, Estimate(0.01, 0.0), Estimate(-0.01, 0.0)], 0.02)
+def test_rounds_that_the_others_lack_get_their_usual_level():
+    assert without({0: 5.0, 1: 6.0, 2: 7.0}, {0: 1.0, 1: 2.0}) == [4.0, 4.0, 5.5]
+
+
+def test_one_that_moves_alone_is_no_common_course():
+    levels = {"a": 0.0, "b": 0.0, "c": 0.0}
+    run = {"a": {0: 0.0}, "b": {0: 0.0}, "c": {0: 0.5}}
+    assert common_course(run, levels) == {0: 0.0}
+
+
+def test_four_fifths_must_have_moved_alike():
+    still, moved = Estimate(0.0, 0.01), Estimate(0.5, 0.01)
+    assert moved_alike([still] * 4 + [moved], 0.02)
+    assert not moved_alike([still] * 3 + [moved], 0.02)
+    assert moved_alike([Estimate(0.5, 0.3)], 0.02)  # within its own error
 
 
 def test_scatter_is_what_the_samples_do_not_explain():
     assert scatter([]) == 0.0
     assert scatter([Estimate(0.01, 0.05), Estimate(-0.01, 0.05)]) == 0.0
     assert scatter([Estimate(0.1, 0.01), Estimate(-0.1, 0.01)]) == pytest.approx(0.148, abs=0.001)
+
+
+def test_spread_is_around_each_variants_own_course_and_wider_for_few():
+    assert spread([[Estimate(0.1, 0.0)] * 2]) == 0.0  # two cases tell nothing
+    shifted = [Estimate(0.1 + x, 0.0) for x in (-0.02, 0.0, 0.02)]
+    still = [Estimate(x, 0.0) for x in (-0.02, 0.0, 0.02)]
+    assert spread([shifted]) == pytest.approx(spread([still]))
+    assert spread([still, shifted]) < spread([still])
+
+
+def test_lengths_that_moved_differently_are_witnesses_of_the_machine():
+    """One variant alone: a move at one length is judged beside how much the other lengths moved."""
+    rng = random.Random(14)
+
+    def at(moves):
+        common = [[move] * 24 for move in moves]
+        return run_of(
+            *(factory.record("x", 64 * 2**i, noisy(rng, 1e-3, level)) for i, level in enumerate(common))
+        )
+
+    still, one, unsteady = at([0, 0, 0, 0, 0]), at([0.15, 0, 0, 0, 0]), at([0.15, -0.1, 0.12, -0.14, 0.05])
+    assert [case.verdict for case in compare(still, one).cases] == ["slower"] + ["no difference"] * 4
+    assert {case.verdict for case in compare(still, unsteady).cases} == {"no difference"}

@@ -78,34 +78,35 @@ class Beside(NamedTuple):
     unanimous: bool
 
 
-def common_move(moves: Sequence[Estimate]) -> Estimate:
-    """What moved the other variants alike from run A to run B: the median of their own moves."""
-    error = _MEDIAN_ERROR * median(move.error for move in moves) / math.sqrt(len(moves))
-    return Estimate(median(move.value for move in moves), error)
+def common_course(run: Mapping[str, Rounds], levels: Mapping[str, float]) -> Rounds:
+    """What the variants of `levels` did together in each round, measured from those levels.
+
+    A round that fewer than three of them have is left out.
+    """
+    numbers = {number for name in levels for number in run[name]}
+    moves = {n: [run[name][n] - levels[name] for name in levels if n in run[name]] for n in numbers}
+    return {n: median(values) for n, values in moves.items() if len(values) >= FEWEST_CONTROLS}
+
+
+def without(own: Rounds, course: Rounds) -> list[float]:
+    """A case's rounds, in order of time, minus what the others did; rounds that they lack get their median."""
+    usual = median(course.values()) if course else 0.0
+    return [value - course.get(number, usual) for number, value in sorted(own.items())]
 
 
 def moved_alike(moves: Sequence[Estimate], tolerance: float) -> bool:
-    """Whether four fifths of the moves lie within `tolerance`, or their own error, of the common one."""
-    common = common_move(moves).value
-    near = sum(abs(move.value - common) <= max(tolerance, _Z_95 * move.error) for move in moves)
+    """Whether four fifths of the moves are none, within `tolerance` or their own error."""
+    near = sum(abs(move.value) <= max(tolerance, _Z_95 * move.error) for move in moves)
     return near >= _UNANIMOUS * len(moves)
-
-
-def without_common_drift(own: Rounds, others: Sequence[Rounds]) -> list[float]:
-    """A case's rounds minus what at least three other variants did together in the same round."""
-    levels = [median(rounds.values()) for rounds in others]
-    kept = []
-    for number, value in own.items():
-        moves = [
-            rounds[number] - level for rounds, level in zip(others, levels, strict=True) if number in rounds
-        ]
-        kept.append(value - (median(moves) if len(moves) >= FEWEST_CONTROLS else 0.0))
-    return kept
 
 
 def as_timed(a: Rounds, b: Rounds) -> Estimate:
     """Log ratio of B's time to A's, nothing taken out."""
-    return estimate(list(b.values())).minus(estimate(list(a.values())))
+    return _change(a, b, {}, {})
+
+
+def _change(a: Rounds, b: Rounds, course_a: Rounds, course_b: Rounds) -> Estimate:
+    return estimate(without(b, course_b)).minus(estimate(without(a, course_a)))
 
 
 def beside_controls(
@@ -113,16 +114,19 @@ def beside_controls(
 ) -> Beside | None:
     """Log ratio of `variant` beside the other variants of its question; None with fewer than three of them.
 
-    `a` and `b` hold the rounds of every variant that both runs measured for the question.
+    `a` and `b` hold the rounds of every variant that both runs measured for the question. What the others did is
+    taken out round by round, from levels that both runs share; so a drift inside a run and another level of the
+    machine both cancel.
     """
     names = [name for name in a if name != variant]
     if len(names) < FEWEST_CONTROLS:
         return None
-    own_a, own_b = (
-        estimate(without_common_drift(run[variant], [run[name] for name in names])) for run in (a, b)
-    )
-    moves = [as_timed(a[name], b[name]) for name in names]
-    return Beside(own_b.minus(own_a).minus(common_move(moves)), moved_alike(moves, tolerance))
+    levels = {name: median(a[name].values()) for name in names}
+    courses = common_course(a, levels), common_course(b, levels)
+    own = _change(a[variant], b[variant], *courses)
+    moves = [_change(a[name], b[name], *courses) for name in names]
+    control = _MEDIAN_ERROR * median(move.error for move in moves) / math.sqrt(len(moves))
+    return Beside(Estimate(own.value, math.hypot(own.error, control)), moved_alike(moves, tolerance))
 
 
 def scatter(ratios: Sequence[Estimate]) -> float:
