@@ -116,7 +116,9 @@ BLOCK_MASKS = {
     "window": Problem(q_len=400, mask=Window(100, 20)),
     "wide_window": Problem(q_len=400, mask=Window(390, 300)),
     "document": Problem(batch=2, q_len=300, mask=Lengths((300, 140), (300, 10), Causal())),
-    "prefix": Problem(q_len=260, mask=Dense([[int(j <= i or j < 150) for j in range(260)] for i in range(260)])),
+    "prefix": Problem(
+        q_len=260, mask=Dense([[int(j <= i or j < 150) for j in range(260)] for i in range(260)])
+    ),
 }
 
 
