@@ -49,5 +49,12 @@ def test_rules_of_another_version(run_cli):
     assert json.loads(run_cli(*args, "--torch", "2.14").out)["chosen"] == "mem_efficient"
 
 
+def test_a_trace_says_what_the_gate_says(run_cli):
+    args = ("trace", "naive", "--q-lens", "1", "--kv-lens", "16", "--heads", "2", "--capacity", "32KiB")
+    assert "1 of 16 keys visible; is_causal is top-left" in run_cli(*args).out
+    codes = [j["code"] for j in json.loads(run_cli(*args, "--json").out)["traces"][0]["judgments"]]
+    assert codes == ["causal-top-left"]
+
+
 def test_help_has_an_example(run_cli):
     assert "attnprof explain --seq-lens" in " ".join(run_cli("explain", "--help").out.split())

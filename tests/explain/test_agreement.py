@@ -90,6 +90,15 @@ def test_calls_too_large_for_this_machine_are_asked_without_storage():
     assert explain(call).chosen == "flash"
 
 
+@pytest.mark.parametrize("dtype", ["int8", "float8_e4m3fn", "float4_e2m1fn"])
+@pytest.mark.parametrize("direction", ["fwd", "fwd_bwd"])
+def test_dtypes_that_no_backend_computes(dtype, direction):
+    e = explain(Problem(q_heads=4, q_len=16, dtype=dtype, direction=direction))
+    assert e.chosen is None
+    assert dtype in e.error
+    assert e.disagreements == ()
+
+
 def test_a_dispatcher_that_raises_is_no_kernel():
     call = Call.from_tensors(*(torch.zeros(1, 4, 16, 64),) * 3, dropout_p=0.1)
     with sdpa_kernel(SDPBackend.FLASH_ATTENTION):

@@ -32,6 +32,8 @@ def show(entry: dict[str, Any]) -> None:
         console.print(escape(_simulated(simulated)), soft_wrap=True)
     for flag in entry["flags"]:
         console.print(escape(f"note: {flag}"), soft_wrap=True)
+    for judgment in entry["judgments"]:
+        console.print(escape(f"{judgment.severity}: {judgment.message}; {judgment.remedy}"), soft_wrap=True)
 
 
 def _print(console: Console, table: Table) -> None:

@@ -112,6 +112,7 @@ def _entry(
     gpu: str,
     simulate: bool,
 ) -> dict[str, Any]:
+    from attnprof.explain.gate import gate_problem
     from attnprof.trace.api import trace
     from attnprof.trace.curve import UNBOUNDED, curve_capacities
 
@@ -127,6 +128,7 @@ def _entry(
         "line_bytes": line,
         "policy": str(policy),
         "flags": traced.flags,
+        "judgments": gate_problem(computed, backend=variant.backend or ""),
         "line_accesses": traced.line_accesses,
         "compulsory_bytes": computed.compulsory_bytes,
         "floor_bytes": floor.total_bytes,
@@ -138,7 +140,7 @@ def _entry(
     if curve:
         entry["curve"] = _curve(rest, floor, gpu)
     if simulate:
-        entry["simulated"] = _simulated(variant, problem, capacities, line)
+        entry["simulated"] = _simulated(variant, problem, capacities)
     return entry
 
 
@@ -219,7 +221,19 @@ def _draw(entries: list[dict[str, Any]], out: Path) -> None:
         entry["files"] = [str(stem.with_suffix(".png")), str(stem.with_suffix(".svg"))]
 
 
-def _simulated(variant: Variant, problem: Problem, capacities: list[int], line: int) -> list[dict[str, Any]]:
-    from attnprof.trace.callgrind import compare
+def _simulated(variant: Variant, problem: Problem, capacities: list[int]) -> list[dict[str, Any]]:
+    import msgspec
 
-    return [compare(variant, problem, capacity, line) for capacity in capacities]
+    from attnprof.trace.callgrind import refuse, simulate
+
+    rows: list[dict[str, Any]] = []
+    for capacity in capacities:
+        if reason := refuse(variant, problem, capacity):
+            rows.append({"kind": "simulated", "capacity_bytes": capacity, "reason": reason})
+            continue
+        typer.echo(f"simulating a last level of {capacity} bytes under callgrind", err=True)
+        done = simulate(variant, problem, capacity)
+        rows.append(
+            {"kind": "simulated", **msgspec.structs.asdict(done), "relative_error": done.relative_error, "reason": ""}
+        )
+    return rows

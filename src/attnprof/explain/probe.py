@@ -20,11 +20,15 @@ NO_KERNEL = "no kernel"
 def fused_choice(call: Call, device: str = "cpu") -> str:
     """The backend that this process's dispatcher picks for `call`; `no kernel` where it raises.
 
+    Empty for a dtype that PyTorch does not have, as it cannot be asked.
+
     torch.backends.cuda.can_use_flash_attention is not asked: it is False on a CPU build while CPU flash runs.
     Tensors are allocated, not filled; those above 64 MiB keep only the last stride, which is all it looks at.
     """
     import torch
 
+    if not all(hasattr(torch, t.dtype) for _, t in call.tensors):
+        return ""
     with torch.set_grad_enabled(call.grad_enabled), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         tensors = [make(t, device) for _, t in call.tensors]
@@ -50,7 +54,7 @@ def make(spec: TensorSpec, device: str) -> Tensor:
         strides = (*(0 for _ in spec.strides[:-1]), spec.strides[-1])
         row = torch.empty(_extent(spec.shape, strides), dtype=dtype, device=device)
         tensor = row.as_strided(spec.shape, strides)
-    return tensor.requires_grad_() if spec.requires_grad else tensor
+    return tensor.requires_grad_() if spec.requires_grad and dtype.is_floating_point else tensor
 
 
 def _extent(shape: tuple[int, ...], strides: tuple[int, ...]) -> int:
