@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from statistics import NormalDist, median
+from statistics import median
 from typing import NamedTuple
 
 import msgspec
@@ -16,25 +16,9 @@ from attnprof.report.compare_facts import (
     Change,
     changes,
     environment_differences,
-    outcome_text,
     weather_differences,
 )
-from attnprof.report.compare_timing import (
-    Beside,
-    Estimate,
-    Rounds,
-    as_timed,
-    beside_controls,
-    log_rounds,
-    scatter,
-    spread,
-)
-from attnprof.report.metrics import question
-
-MIN_ROUNDS = 6  # below it no 95% interval of a median exists
-CONFIDENCE = 0.95  # that no unchanged case of the whole comparison gets a verdict
-FEWEST_FOR_SCATTER = 5
-RUN_TO_RUN = 0.01  # two runs of one build differ by so much at least (placement of memory, of threads)
+from attnprof.report.compare_ratios import Ratios, rounds_of, why_not_timed
 
 
 class CaseVerdict(StrEnum):
@@ -114,7 +98,7 @@ def compare(a: Run, b: Run, *, threshold: float = 0.05, absolute: bool = False) 
     environment, versions = environment_differences(a.manifest, b.manifest)
     rule = _Rule(threshold=threshold, barrier="; ".join(environment), one_build=not versions)
     pairs = [(in_a[key], in_b[key]) for key in shared]
-    timed = _Timed(pairs, half=math.log1p(threshold / 2), absolute=absolute)
+    timed = Ratios(pairs, half=math.log1p(threshold / 2), absolute=absolute)
     return Comparison(
         threshold=threshold,
         environment=environment,
@@ -129,88 +113,6 @@ def compare(a: Run, b: Run, *, threshold: float = 0.05, absolute: bool = False) 
     )
 
 
-# --- times --------------------------------------------------------------------------------------------------
-
-
-class _Timed:
-    """Log ratios of every case that both runs measured often enough."""
-
-    def __init__(self, pairs: Sequence[tuple[Record, Record]], *, half: float, absolute: bool) -> None:
-        usable = [(a, b) for a, b in pairs if _why_not_timed(a, b) is None]
-        groups: dict[object, list[tuple[Record, Record]]] = {}
-        for a, b in usable:
-            groups.setdefault(question(a), []).append((a, b))
-        self.raw: dict[str, Estimate] = {}
-        self.beside: dict[str, Beside] = {}
-        self.variants = {a.key: a.variant for a, _ in usable}
-        for group in groups.values():
-            self._ratios(group, half, absolute=absolute)
-
-    def _ratios(self, group: Sequence[tuple[Record, Record]], half: float, *, absolute: bool) -> None:
-        one, other = ({pair[side].variant: _rounds(pair[side]) for pair in group} for side in (0, 1))
-        for a, _ in group:
-            self.raw[a.key] = as_timed(one[a.variant], other[a.variant])
-            beside = None if absolute else beside_controls(a.variant, one, other, half)
-            if beside is not None:
-                self.beside[a.key] = beside
-
-    def judged(self, key: str) -> Estimate:
-        """The ratio that a verdict rests on."""
-        return self.beside[key].ratio if key in self.beside else self.raw[key]
-
-    def machine_moved(self, key: str) -> bool:
-        """Whether all other variants of the question moved alike."""
-        return key in self.beside and self.beside[key].unanimous
-
-    def scatter(self, key: str) -> float:
-        """Run-to-run scatter, at least 1%: of the other variants' cases, which a real change leaves alone.
-
-        A case that is judged as timed has no witness of the machine's level: there the problems tell how much
-        they differ from each variant's common ratio.
-        """
-        others = [self.judged(k) for k, variant in self.variants.items() if variant != self.variants[key]]
-        known = [RUN_TO_RUN, scatter(others) if len(others) >= FEWEST_FOR_SCATTER else 0.0]
-        if key not in self.beside:
-            known.append(spread([self._series(variant, key) for variant in set(self.variants.values())]))
-        return max(known)
-
-    def _series(self, variant: str, but: str) -> list[Estimate]:
-        return [self.raw[k] for k, name in self.variants.items() if name == variant and k != but]
-
-    @property
-    def overall_scatter(self) -> float:
-        """Run-to-run scatter over all cases."""
-        return scatter([self.judged(key) for key in self.raw])
-
-    @property
-    def common_ratio(self) -> float | None:
-        """Median ratio of all cases as timed."""
-        return math.exp(median(ratio.value for ratio in self.raw.values())) if self.raw else None
-
-    def interval(self, key: str) -> Interval:
-        """Ratio with an interval that holds for all cases together with 95%."""
-        judged = self.judged(key)
-        tail = (1 - CONFIDENCE) / 2 / max(len(self.raw), 1)
-        half = NormalDist().inv_cdf(1 - tail) * math.hypot(judged.error, self.scatter(key))
-        return Interval(math.exp(judged.value), math.exp(judged.value - half), math.exp(judged.value + half))
-
-
-def _rounds(record: Record) -> Rounds:
-    return log_rounds(record.measured) if record.measured else {}
-
-
-def _why_not_timed(a: Record, b: Record) -> str | None:
-    for side, record in (("A", a), ("B", b)):
-        if record.measured is None:
-            return f"{side} is {outcome_text(record)}"
-        rounds = len(_rounds(record))
-        if rounds < MIN_ROUNDS:
-            return f"{side} has {rounds} rounds of samples, {MIN_ROUNDS} are needed"
-    if a.problem != b.problem:
-        return f"A computed {a.problem}, B {b.problem}"
-    return None
-
-
 class _Rule(NamedTuple):
     """How cases are judged; `barrier` is why none may be."""
 
@@ -219,11 +121,11 @@ class _Rule(NamedTuple):
     one_build: bool
 
 
-def _case(a: Record, b: Record, timed: _Timed, rule: _Rule) -> Case:
+def _case(a: Record, b: Record, timed: Ratios, rule: _Rule) -> Case:
     case = Case(
         key=a.key, variant=a.variant, asked=str(a.asked), verdict=CaseVerdict.NOT_COMPARABLE,
-        reason=rule.barrier or _why_not_timed(a, b) or "", median_a_s=_median_s(a), median_b_s=_median_s(b),
-        rounds_a=len(_rounds(a)), rounds_b=len(_rounds(b)), changes=tuple(changes(a, b, rule.threshold)),
+        reason=rule.barrier or why_not_timed(a, b) or "", median_a_s=_median_s(a), median_b_s=_median_s(b),
+        rounds_a=len(rounds_of(a)), rounds_b=len(rounds_of(b)), changes=tuple(changes(a, b, rule.threshold)),
     )  # fmt: skip
     if a.key not in timed.raw:
         return case
