@@ -23,6 +23,8 @@ DECODE_TILE_ROWS = 64.0
 L2_USABLE_SHARE = 0.8
 L2_BYTES_PER_CYCLE = 64.0  # an SM's port to L2
 JOIN = 3.0  # exponent of the norm over resources
+USUAL_EXP_PER_CYCLE = 16.0
+EXP_SHARE = 0.5  # of the softmax cycles on a chip with the usual exponential units; the rest is other arithmetic
 WAVE_SHARE = 0.6  # how much of an unfilled last wave is lost; the rest is hidden by uneven tiles
 
 # Exponent of the norm over matmul and softmax: 1 = one after the other, large = the slower of the two.
@@ -37,7 +39,7 @@ _USUAL_OVERLAP = 2.0
 class Constants:
     """What a kernel family costs. Units: cycles of one SM, tiles, FLOP/cycle/SM, seconds; costs are multiples.
 
-    `matmul_cost` multiplies the ideal matmul cycles; `softmax_cycles` are per pair; `prologue_tiles` per tile row;
+    `matmul_cost` multiplies the ideal matmul cycles; `softmax_cycles` are per pair, on a chip with 16 exponentials a cycle; `prologue_tiles` per tile row;
     `matmul_ceiling` is the FLOP/cycle that the kernel's matmul instruction can reach, whatever the chip offers;
     `dram_cost` multiplies the ideal DRAM time; `launch_s` is paid once a pass.
     """
@@ -149,7 +151,8 @@ def _pair_cycles(columns: Columns, c: Mapping[str, Floats]) -> tuple[Floats, Flo
     forward = 2 * (n["qk_dim"] * qk + n["v_dim"] * pv)
     backward = 2 * (3 * n["qk_dim"] * qk + 2 * n["v_dim"] * pv)
     matmul = np.where(columns.both, forward + backward, np.where(columns.backward, backward, forward))
-    softmax = c["softmax_cycles"] * np.where(columns.both, 1.3, 1.0)
+    units = 1 - EXP_SHARE + EXP_SHARE * USUAL_EXP_PER_CYCLE / columns.chip("exp_per_cycle")
+    softmax = c["softmax_cycles"] * units * np.where(columns.both, 1.3, 1.0)
     return matmul * c["matmul_cost"], softmax
 
 
