@@ -75,6 +75,13 @@ def test_flex_attention_is_possible_with_what_to_rewrite():
     assert flex_rules(Problem(q_heads=4, q_len=64), "sm_61") == {"compute capability"}
 
 
+def test_reasons_of_flex_attention_cite_its_own_file():
+    e = explain(Problem(q_heads=4, q_len=64, dtype="float64", direction="fwd_bwd", dropout=0.5))
+    assert {r.source.split(": ")[1].split(",")[0] for r in e.backend("flex").rejections} == {
+        "torch/nn/attention/flex_attention.py"
+    }
+
+
 def test_packages_are_found_by_metadata_and_not_imported(monkeypatch):
     import sys
 

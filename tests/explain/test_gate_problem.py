@@ -84,6 +84,8 @@ def test_index_limits_of_scores_are_a_note_and_of_operands_a_warning():
 def test_grid_limit_holds_on_a_gpu_only():
     p = Problem(batch=65_536, q_len=16)
     assert "65,536 > 65,535" in codes(p, "cuda:0")["grid-limit"].message
+    assert codes(p, "cuda")["grid-limit"].severity is Severity.WARNING
+    assert codes(Problem(batch=8192, q_heads=16, q_len=16), "cuda")["grid-limit"].severity is Severity.NOTE
     assert "grid-limit" not in codes(p, "cpu")
     assert "grid-limit" not in codes(Problem(batch=65_535, q_len=16), "cuda")
 

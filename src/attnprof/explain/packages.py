@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 
 import msgspec
@@ -12,6 +11,7 @@ import msgspec
 from attnprof.explain.reason import Rejection, Rule, Situation
 from attnprof.explain.rules import shared
 from attnprof.explain.rules.ruleset import Capability
+from attnprof.variants._packages import installed
 
 
 class Package(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,12 +34,7 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
         return next((found for name in self.distributions if (found := _version(name))), None)
 
 
-@cache
-def _version(distribution: str) -> str | None:
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return None
+_version = cache(installed)
 
 
 @cache

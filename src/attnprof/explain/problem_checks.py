@@ -126,14 +126,20 @@ def check_grid(p: Problem, device: str) -> Iterator[Judgment]:
     """CUDA's limit on the second and third grid axis."""
     if device.partition(":")[0] in {"cpu", "mps", "meta"}:
         return
-    for name, size in (("batch", p.batch), ("q_heads", p.q_heads), ("batch * q_heads", p.batch * p.q_heads)):
-        if size > GRID_LIMIT:
-            yield Judgment(
-                code="grid-limit",
-                message=f"{name} = {size:,} > {GRID_LIMIT:,}, CUDA's limit on the y and z axes of a grid",
-                remedy=f"split the batch into calls of at most {GRID_LIMIT:,}",
-            )
-            return
+    axes = (
+        ("batch", p.batch, Severity.WARNING),
+        ("q_heads", p.q_heads, Severity.WARNING),
+        ("batch * q_heads (one axis in many Triton kernels)", p.batch * p.q_heads, Severity.NOTE),
+    )
+    over = next(((name, size, severity) for name, size, severity in axes if size > GRID_LIMIT), None)
+    if over:
+        name, size, severity = over
+        yield Judgment(
+            code="grid-limit",
+            message=f"{name} = {size:,} > {GRID_LIMIT:,}, CUDA's limit on the y and z axes of a grid",
+            remedy=f"split the batch into calls of at most {GRID_LIMIT:,}",
+            severity=severity,
+        )
 
 
 def check_dropout(p: Problem) -> Iterator[Judgment]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from attnprof.core.errors import UnknownName
 from attnprof.explain.rules.ruleset import Capability
+from attnprof.variants._packages import installed
 
 if TYPE_CHECKING:
     from attnprof.core.ceilings import Chip
@@ -69,10 +69,7 @@ def find_target(name: str = "cpu", torch_version: str = "") -> Target:
 
 def installed_torch() -> str:
     """Version of the installed PyTorch, without importing it."""
-    try:
-        return version("torch")
-    except PackageNotFoundError:
-        return ""
+    return installed("torch") or ""
 
 
 def _cuda_here(name: str, torch_version: str) -> Target:

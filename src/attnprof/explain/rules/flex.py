@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from attnprof.explain.reason import Rejection, Rule, Situation
 from attnprof.explain.rules import shared
 
@@ -14,6 +16,11 @@ MIN_CAPABILITY = (7, 0)  # the oldest that Triton, which compiles it, is built f
 
 def flex(s: Situation) -> Iterator[Rejection]:
     """Why flex_attention does not compute the call."""
+    for rejection in _refusals(s):
+        yield msgspec.structs.replace(rejection, source=s.rules.cite("flex"))
+
+
+def _refusals(s: Situation) -> Iterator[Rejection]:
     if s.target.kind == "other":
         yield no_such_device(s)
     if s.target.kind == "cuda" and s.target.sm < MIN_CAPABILITY:
