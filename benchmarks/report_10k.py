@@ -60,7 +60,7 @@ def report(directory: Path) -> float:
 
     begun = time.perf_counter()
     subprocess.run(
-        [sys.executable, "-m", "attnprof.cli.main", "report", str(directory)], check=True, stdout=-3
+        [sys.executable, "-c", "from attnprof.cli.main import main; main()", "report", str(directory)], check=True, stdout=-3
     )
     return time.perf_counter() - begun
 

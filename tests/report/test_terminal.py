@@ -12,7 +12,8 @@ from attnprof.core.mask import Causal
 from attnprof.core.record import Accuracy, Failed, FailureKind, Skipped, Unsupported, Verdict
 from attnprof.report.metrics import rows
 from attnprof.report.table import number, percent_width, printable
-from attnprof.report.terminal import print_run
+from attnprof.report.terminal import print_run, print_story
+from attnprof.report.words import Paragraph
 
 
 def show(records, *, terminal=False, **options):
@@ -103,3 +104,10 @@ def test_the_width_of_a_row_without_a_time_is_not_available():
     made = rows([record(outcome=Skipped(reason="x")), record(outcome=measured(samples_s=(0.0,) * 9))])
     assert [percent_width(row) for row in made] == ["n/a", "n/a"]
     assert percent_width(rows([record()])[0]) == "1.2"
+
+
+def test_the_answer_in_words_is_shown_as_text():
+    out = io.StringIO()
+    part = Paragraph(heading="[b]Fastest[/b]", sentences=("\x1b[2Jx", HOSTILE))
+    print_story((part,), Console(file=out, width=80))
+    assert out.getvalue() == f"[b]Fastest[/b]\n  \\x1b[2Jx\n  {HOSTILE}\n"

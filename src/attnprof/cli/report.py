@@ -23,9 +23,12 @@ def report_command(
 
     Example: attnprof report runs/first --out reports/first
     """
+    from rich.console import Console
+
     from attnprof.report.build import build, write_report
     from attnprof.report.export import results_json
     from attnprof.report.load import load
+    from attnprof.report.terminal import print_story
 
     results = load(directory)
     for text in results.damaged:
@@ -39,6 +42,10 @@ def report_command(
             {"files": [str(path) for path in files], "answer": told, "rows": rows, "damaged": results.damaged}
         )
     else:
-        sys.stdout.write("".join(f"{path}\n" for path in files if path.suffix != ".svg"))
+        print_story(made.story, Console())
+        names = [str(path.relative_to(out or directory)) for path in files]
+        sys.stdout.write(
+            f"written to {out or directory}: {', '.join(names[:5])} and {len(names) - 5} charts\n"
+        )
     if not results.records:
         raise typer.Exit(1)

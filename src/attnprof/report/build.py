@@ -10,17 +10,21 @@ import msgspec
 from attnprof.core.errors import StoreError
 from attnprof.report.charts import series_charts
 from attnprof.report.charts_base import Chart
+from attnprof.report.charts_capacity import capacity_chart
 from attnprof.report.charts_data import SeriesData, series_data, styles
 from attnprof.report.charts_map import best_map
+from attnprof.report.charts_prediction import prediction_chart
 from attnprof.report.charts_roof import roofline_chart
 from attnprof.report.export import results_csv, write_results_json, write_results_parquet
 from attnprof.report.html import Figures, report_html
 from attnprof.report.load import Results
 from attnprof.report.markdown import results_md
 from attnprof.report.words import Paragraph, story
+from attnprof.store.traces import StoredTrace
 
 MAX_SERIES = 12  # in the page's selector; the table holds every row
 STATIC_SERIES = 3  # drawn as PNG and SVG
+MAX_CURVES = 4
 PNG_SCALE = 2
 
 
@@ -44,8 +48,36 @@ def build(results: Results, title: str) -> Report:
     return Report(
         title=title,
         story=story(results.answers, results.rows, results.damaged, results.ceilings[1]),
-        fixed=(best_map(results.answers, all_styles),),
+        fixed=(
+            best_map(results.answers, all_styles),
+            prediction_chart(results.records, results.manifest, all_styles),
+            *_capacity_charts(results),
+        ),
         figures=figures,
+    )
+
+
+def _capacity_charts(results: Results) -> tuple[Chart, ...]:
+    """A curve per trace that was kept beside the run; none kept is said with the way to get one."""
+    drawn = [trace for trace in results.traces if trace.curve and trace.curve.points][:MAX_CURVES]
+    if not drawn:
+        reason = "no trace in the run directory: attnprof trace VARIANT --curve --json > DIR/trace.json"
+        return (Chart(name="capacity", title="Capacity curve", caption="", reason=reason),)
+    return tuple(
+        msgspec.structs.replace(_curve(trace), name=f"capacity{f'-{index}' if index > 1 else ''}")
+        for index, trace in enumerate(drawn, start=1)
+    )
+
+
+def _curve(trace: StoredTrace) -> Chart:
+    assert trace.curve is not None
+    models = {"compulsory": trace.compulsory_bytes}
+    return capacity_chart(
+        f"{trace.variant}: {trace.description}",
+        [(point.capacity_bytes, point.read_bytes, point.write_bytes) for point in trace.curve.points],
+        models | ({"logical": trace.logical.total_bytes} if trace.logical else {}),
+        [(mark.name, mark.capacity_bytes) for mark in trace.curve.marks],
+        trace.policy,
     )
 
 

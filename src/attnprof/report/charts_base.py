@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from attnprof.report.charts_data import SeriesData
+from attnprof.report.charts_data import SeriesData, Style
 
 Values = Sequence[Mapping[str, Any]]
 WIDTH, HEIGHT = 640, 360
@@ -31,8 +31,22 @@ def finish(
     spec: dict[str, Any] = drawing.properties(width=WIDTH, height=HEIGHT, title=title).to_dict(validate=False)
     spec.pop("config", None)
     if data is not None:
-        spec["datasets"] = {key: list(values) for key, values in data.items()}
+        used = _fields(spec)
+        spec["datasets"] = {
+            key: [{field: value[field] for field in value if field in used} for value in values]
+            for key, values in data.items()
+        }
     return Chart(name=name, title=title, caption=caption, spec=spec)
+
+
+def _fields(part: Any) -> set[str]:
+    """Fields that a specification reads: the page carries no other."""
+    if isinstance(part, list):
+        return set().union(*map(_fields, part))
+    if not isinstance(part, dict):
+        return set()
+    own = {part["field"]} if isinstance(part.get("field"), str) else set()
+    return own.union(*map(_fields, part.values()))
 
 
 def padded(values: Iterable[float | None], by: float = 1.25) -> list[float]:
@@ -74,6 +88,19 @@ def kept(values: Values, field: str) -> list[Mapping[str, Any]]:
     return [value for value in values if value.get(field) is not None and value[field] > 0]
 
 
+def variant_encodings(names: Sequence[str], styles: Mapping[str, Style]) -> tuple[Any, Any]:
+    """Colour and marker by variant; the legend shows both together."""
+    import altair as alt
+
+    domain = list(names)
+    colors = alt.Scale(domain=domain, range=[styles[name].color for name in domain])
+    shapes = alt.Scale(domain=domain, range=[styles[name].shape for name in domain])
+    legend = alt.Legend(title="variant", symbolOpacity=1)
+    return alt.Color("variant:N", scale=colors, legend=legend), alt.Shape(
+        "variant:N", scale=shapes, legend=legend
+    )
+
+
 class Pen:
     """The encodings that every chart of a series shares, made once: length axis, colour and marker by variant."""
 
@@ -81,12 +108,7 @@ class Pen:
         import altair as alt
 
         self.data = data
-        names = list(data.variants)
-        colors = alt.Scale(domain=names, range=[data.styles[name].color for name in names])
-        shapes = alt.Scale(domain=names, range=[data.styles[name].shape for name in names])
-        legend = alt.Legend(title="variant", symbolOpacity=1)
-        self.color = alt.Color("variant:N", scale=colors, legend=legend)
-        self.shape = alt.Shape("variant:N", scale=shapes, legend=legend)
+        self.color, self.shape = variant_encodings(data.variants, data.styles)
         self.x = alt.X(
             "length:Q",
             title="sequence length N (tokens)"

@@ -36,18 +36,20 @@ def capacity_chart(
     y = alt.Y("mb:Q", title="bytes across the memory's boundary (MB)", scale=scale)
     names = ["traced: reads + writes", "traced: reads"]
     color = alt.Color("what:N", scale=alt.Scale(domain=names, range=_COLORS), legend=alt.Legend(title=None))
-    traced = base(values).mark_line(point=True).encode(x=x, y=y, color=color)
-    level = base(models)
+    traced = base("curve").mark_line(point=True).encode(x=x, y=y, color=color)
+    level = base("models")
     rule = level.mark_rule(strokeDash=[5, 4], color="#5F5F5F").encode(y=alt.Y("mb:Q", scale=scale))
-    text = level.mark_text(align="right", baseline="bottom", x="width", dx=-4, dy=-2, color="#404040").encode(
+    text = level.mark_text(align="right", baseline="bottom", x="width", dx=-4, dy=-2).encode(
         y=alt.Y("mb:Q", scale=scale), text="what:N"
     )
     drawing = traced + rule + text
+    data = {"curve": values, "models": models}
     inside = [mark for mark in marks if capacities[0] <= mark[1] <= capacities[-1]]
     if inside:
-        drawing += _marked(inside, x)
+        data["marks"] = [{"capacity": size, "name": f"{name} {format_bytes(size)}"} for name, size in inside]
+        drawing += _marked(x)
     caption = f"Traced through an exact memory of each size ({policy}). Dashed: closed forms. Both axes logarithmic."
-    return finish("capacity_curve", title, caption, drawing)
+    return finish("capacity_curve", title, caption, drawing, data)
 
 
 def _capacity_axis(alt: Any, capacities: Sequence[int]) -> Any:
@@ -61,10 +63,9 @@ def _capacity_axis(alt: Any, capacities: Sequence[int]) -> Any:
     )
 
 
-def _marked(marks: Sequence[tuple[str, int]], x: Any) -> Any:
-    values = [{"capacity": size, "name": f"{name} {format_bytes(size)}"} for name, size in marks]
-    at_size = base(values).encode(x=x)
+def _marked(x: Any) -> Any:
+    at_size = base("marks").encode(x=x)
     rules = at_size.mark_rule(color="#2E8B57", opacity=0.6)
     return rules + at_size.mark_text(
-        angle=270, align="right", baseline="bottom", y=4, dx=-2, dy=-2, color="#1E6B41"
+        angle=270, align="right", baseline="bottom", y=4, dx=-2, dy=-2, color="#2E8B57"
     ).encode(text="name:N")

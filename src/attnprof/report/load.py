@@ -20,6 +20,8 @@ from attnprof.report.table import problem_table
 if TYPE_CHECKING:
     import pandas as pd
 
+    from attnprof.store.traces import StoredTrace
+
 MAX_SHOWN = 20
 
 
@@ -28,6 +30,8 @@ class Results:
     """A run that was read: its records as stored, and what follows from them."""
 
     run: Run
+    traces: tuple[StoredTrace, ...] = ()
+    damaged_traces: tuple[str, ...] = ()
 
     @property
     def records(self) -> tuple[Record, ...]:
@@ -42,7 +46,7 @@ class Results:
     @property
     def damaged(self) -> tuple[str, ...]:
         """What could not be read."""
-        return self.run.damaged
+        return (*self.run.damaged, *self.damaged_traces)
 
     @cached_property
     def ceilings(self) -> tuple[Ceilings | None, str]:
@@ -86,5 +90,8 @@ def load(directory: Path | str) -> Results:
     Raises: StoreError when there is no run in it.
     """
     from attnprof.store.runs import load_run
+    from attnprof.store.traces import load_traces
 
-    return Results(run=load_run(Path(directory)))
+    run = load_run(directory)
+    traces, damaged = load_traces(Path(directory))
+    return Results(run=run, traces=traces, damaged_traces=damaged)

@@ -9,6 +9,7 @@ from attnprof.core.record import Record
 from attnprof.report.answers import Answer, answers
 from attnprof.report.metrics import rows
 from attnprof.report.table import Note, Table, printable, problem_table
+from attnprof.report.words import Paragraph
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,6 +28,14 @@ def print_run(records: Sequence[Record], console: Console, limit: int | None = N
         _print_answer(answer, console)
     if limit is not None and len(found) > limit:
         console.print(f"{len(found) - limit} more problems are in results.csv", highlight=False)
+
+
+def print_story(paragraphs: Sequence[Paragraph], console: Console) -> None:
+    """Print the answer in words, a heading and its sentences at a time."""
+    for paragraph in paragraphs:
+        console.print(paragraph.heading, style="bold", markup=False, highlight=False)
+        for sentence in paragraph.sentences:
+            console.print(f"  {printable(sentence)}", markup=False, highlight=False)
 
 
 def _print_answer(answer: Answer, console: Console) -> None:
