@@ -144,6 +144,12 @@ def test_global_switches_are_shown_as_the_cause():
         assert "enable_" in e.backend(name).rejections[0].fix
 
 
+def test_a_boolean_mask_s_copy_is_named():
+    e = asked(qkv((1, 1, 1024, 64)), {"attn_mask": bools(1, 1, 1024, 1024)})
+    assert e.backend("flash").note == "copies the boolean mask to float32: 4 MiB"
+    assert not asked(qkv(), {"attn_mask": zeros(16, 16)}).backend("flash").note
+
+
 def test_can_use_flash_attention_is_no_source_on_a_cpu():
     params = torch.backends.cuda.SDPAParams(*qkv(), None, 0.0, False, False)
     assert not torch.backends.cuda.can_use_flash_attention(params)

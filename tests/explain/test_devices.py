@@ -137,6 +137,11 @@ def test_a_version_without_rules_says_so():
     assert "no rules for PyTorch 2.5.1" in str(e)
 
 
+def test_a_later_version_than_the_last_rules_says_so():
+    assert asked("T4", "2.14.1").notes == ()
+    assert "2.17.0 is later and may differ" in asked("T4", "2.17.0").notes[0]
+
+
 def test_environment_and_determinism_change_the_choice():
     off = Switches(environment={"TORCH_CUDNN_SDPA_DEPRIORITIZED": "1"})
     assert asked("H100", dtype="float16", switches=off).chosen == "flash"

@@ -115,10 +115,19 @@ def _report(
     if status == "possible":
         note = f"not tried: {TITLES[chosen]} comes first" if chosen else "not tried"
         note += "" if name in order else "; not in the order"
+    note += _mask_copy(s) if name == "flash" and status != "rejected" else ""
     if name == "math" and status != "rejected":
         scratch = math.scratch_bytes(s.call)
         note += f"{'; ' if note else ''}needs {format_bytes(scratch)} for scores" if scratch else ""
     return BackendReport(name=name, title=TITLES[name], status=status, rejections=reasons, note=note)
+
+
+def _mask_copy(s: Situation) -> str:
+    """PyTorch turns a boolean mask into an additive one of q's dtype before the CPU's flash reads it."""
+    mask = s.call.attn_mask
+    if s.target.kind != "cpu" or mask is None or mask.dtype != "bool":
+        return ""
+    return f"copies the boolean mask to {s.call.q.dtype}: {format_bytes(mask.numel * s.call.q.item_bytes)}"
 
 
 def _flex_report(s: Situation, wrong: tuple[Rejection, ...]) -> BackendReport:

@@ -74,6 +74,7 @@ class RuleSet(msgspec.Struct, frozen=True, kw_only=True):
     """The rules of one range of PyTorch versions. `mqa` lets one KV head serve all queries without enable_gqa."""
 
     since: tuple[int, int]
+    until: tuple[int, int]
     title: str
     evidence: str
     sources: dict[str, str]
@@ -114,7 +115,9 @@ def rules_for(torch_version: str) -> tuple[RuleSet, str]:
     if not fitting:
         oldest = known[0]
         return oldest, f"no rules for PyTorch {torch_version}: those of {oldest.title} are the nearest"
-    return fitting[-1], ""
+    rules = fitting[-1]
+    later = f"rules are of PyTorch {rules.title}; {torch_version} is later and may differ"
+    return rules, later if version > rules.until else ""
 
 
 def parse_version(text: str) -> tuple[int, int]:
