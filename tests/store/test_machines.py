@@ -110,9 +110,9 @@ def test_exp_takes_half_of_the_matmul_time_of_an_h100_at_128_and_all_of_it_at_64
 
 
 def test_no_clock_no_exp_rate():
-    assert chips()["A40"].boost_clock_hz is None
-    assert chips()["A40"].exp_per_s is None
-    assert chips()["A40"].smem_bytes_per_s is None
+    assert chips()["A10G"].boost_clock_hz is None
+    assert chips()["A10G"].exp_per_s is None
+    assert chips()["A10G"].smem_bytes_per_s is None
 
 
 @pytest.mark.parametrize(
