@@ -95,6 +95,10 @@ def test_flash_attention_figure_2():
     textbook = naive_cost(problem, scale_pass=False).logical.total_bytes
     copies = 64 * 16 * 1024 * 2
     assert textbook == copies * (11 * 1024 + 12 * 64)  # Algorithms 0 and 3: 11 N^2 + 12 N d
+    flash = fa1_cost(
+        problem, rows=64, cols=256, dq_fp32=False
+    )  # B_c = ceil(M / 4d) for 128 KiB of the A100's memory
+    assert flash.logical.total_bytes == pytest.approx(4.4e9, rel=0.07)
     assert naive_cost(problem).useful_flops == pytest.approx(824.6e9, rel=1e-3)
     assert fa1_cost(problem).useful_flops == pytest.approx(962.1e9, rel=1e-3)
 

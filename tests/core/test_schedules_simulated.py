@@ -167,7 +167,22 @@ def test_recomputing_backward(problem, rows, cols):
             if problem.group > 1:
                 total += 2 * problem.kv_len * (d + d_v) * e  # dK, dV by query head, summed by another pass
         total += problem.kv_heads * problem.kv_len * (d + d_v) * e
-    assert fa2_cost(problem, rows=rows, cols=cols).logical.total_bytes == total
+    cost = fa1_cost(problem, rows=rows, cols=cols)
+    assert fa2_cost(problem, rows=rows, cols=cols).logical.total_bytes == cost.logical.total_bytes == total
+    in_fp32 = sum(t.read_bytes + t.write_bytes for t in cost.logical.terms if t.tensor.startswith("dQ"))
+    visited: Counter[tuple[int, int, int]] = Counter(
+        (b, h, i)
+        for b in range(problem.batch)
+        for h in range(problem.q_heads)
+        for queries, _ in tiles(problem, b, rows, cols)
+        for i in queries
+    )
+    rows_in_all = problem.batch * problem.q_heads * problem.q_len
+    touched = (
+        2 * sum(visited.values()) - len(visited) + (rows_in_all - len(visited))
+    )  # nothing read back at first
+    literal = fa1_cost(problem, rows=rows, cols=cols, dq_fp32=False).logical.total_bytes
+    assert literal == total - in_fp32 + touched * d * e
 
 
 @given(problems(), tile, tile, st.integers(2, 5))

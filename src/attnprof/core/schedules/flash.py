@@ -49,18 +49,21 @@ def fa2_cost(
     return _assemble(problem, logical(LEVEL, order, terms), seen, workspace, Tiles(rows=rows, cols=cols))
 
 
-def fa1_cost(problem: Problem, *, rows: int = 64, cols: int = 64, first_pass: bool = False) -> Cost:
+def fa1_cost(
+    problem: Problem, *, rows: int = 64, cols: int = 64, first_pass: bool = False, dq_fp32: bool = True
+) -> Cost:
     """FlashAttention-1: outer loop over keys; K, V once; Q read and O, row max and sum bounced per key tile.
 
     `first_pass` follows Algorithm 1 to the letter: O, maximum and sum are first written as zeros, and read
-    back in the first pass too; otherwise the first pass of a row reads nothing back.
+    back in the first pass too; otherwise the first pass of a row reads nothing back. Kernels sum dQ in fp32;
+    without `dq_fp32` it is in the element type, as Algorithm 4 has it.
     Raises: InvalidInput for a tile size below 1.
     """
     seen = visits(problem, rows, cols)
     at = _symbols(problem, seen, rows, cols)
     terms = _fa1_forward(problem, at, first_pass) if has_forward(problem) else []
     if has_backward(problem):
-        terms += _fa2_backward(at)
+        terms += _fa2_backward(at, dq_fp32=dq_fp32)
     order = f"tiles {rows}x{cols}, outer loop over keys"
     workspace = _workspace(problem, at, lse=True, expanded=False)
     return _assemble(problem, logical(LEVEL, order, terms), seen, workspace, Tiles(rows=rows, cols=cols))
@@ -153,9 +156,15 @@ def _fa1_forward(problem: Problem, at: dict[str, Number], first_pass: bool) -> l
     return terms
 
 
-def _fa2_backward(at: dict[str, Number]) -> list[Term]:
-    """Outer loop over keys; P recomputed from LSE; dQ summed in fp32; D = rowsum(dO * O) first."""
+def _fa2_backward(at: dict[str, Number], *, dq_fp32: bool = True) -> list[Term]:
+    """Outer loop over keys; P recomputed from LSE; dQ summed tile by tile; D = rowsum(dO * O) first."""
     grouped = at["g"] != 1
+    summed = [
+        make_term(at, "dQ in fp32", read="H_q*R*d*4 + B*H_q*N_q*d*4", write="B*H_q*N_q*d*4 + H_q*R*d*4"),
+        make_term(at, "dQ", write="B*H_q*N_q*d*e"),
+    ]
+    if not dq_fp32:
+        summed = [make_term(at, "dQ", read="H_q*(R - R_0)*d*e", write="H_q*(R + B*N_q - R_0)*d*e")]
     terms = [
         make_term(at, "O", read="B*H_q*N_q*d_v*e", note="for D"),
         make_term(at, "dO", read="B*H_q*N_q*d_v*e + H_q*R*d_v*e"),
@@ -164,8 +173,7 @@ def _fa2_backward(at: dict[str, Number]) -> list[Term]:
         make_term(at, "Q (backward)", read="H_q*R*d*e"),
         make_term(at, "K (backward)", read="B*H_q*N_k*d*e"),
         make_term(at, "V (backward)", read="B*H_q*N_k*d_v*e"),
-        make_term(at, "dQ in fp32", read="H_q*R*d*4 + B*H_q*N_q*d*4", write="B*H_q*N_q*d*4 + H_q*R*d*4"),
-        make_term(at, "dQ", write="B*H_q*N_q*d*e"),
+        *summed,
     ]
     if grouped:
         expanded = "B*H_q*N_k*(d + d_v)*e"
