@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 OUT ?= runs/profile
+DEVICE ?= $(shell nvidia-smi -L >/dev/null 2>&1 && echo cuda || echo cpu)
+BENCHMARKS := accounting_table aa_compare against_blocked_autorange explain_agreement lru_speed trace_grid \
+  validate_published calibrate_cpu window_ratio gqa_ratio report_10k callgrind_table
 
 .PHONY: profile test lint bench study lab gpu-check docs clean
 
@@ -15,7 +18,8 @@ $(STAMP): pyproject.toml constraints.txt
 
 profile: $(STAMP)  ## the main job: seven variants, lengths 64..2048, on this machine (OUT=runs/profile)
 	@if [ -e $(OUT)/run.jsonl ]; then echo "continuing $(OUT); remove it to measure again"; fi
-	$(BIN)/attnprof run --out $(OUT) --resume
+	$(BIN)/attnprof ceilings --device $(DEVICE)
+	$(BIN)/attnprof run --device $(DEVICE) --out $(OUT) --resume
 	$(BIN)/attnprof report $(OUT)
 
 test: $(STAMP)
@@ -26,8 +30,11 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(STAMP)  ## accuracy of the timing, the trace, the prediction; tables under docs/results/
-	$(BIN)/python -m benchmarks
+bench: $(STAMP)  ## accuracy of timing, trace and prediction, about 40 minutes; tables under docs/results/
+	for name in $(BENCHMARKS); do $(BIN)/python benchmarks/$$name.py || exit 1; done
+
+docs: $(STAMP)  ## what the documentation takes from the program
+	$(BIN)/python docs/generate.py
 
 study: $(STAMP)
 	cd experiments/attention-profile && ../../$(BIN)/python profile_attention.py && ../../$(BIN)/python profile_attention_v2.py \

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from importlib.util import find_spec
 
 import typer
 
@@ -26,8 +25,6 @@ COMMANDS = (
 
 def _register() -> None:
     for name in COMMANDS:
-        if find_spec(f"attnprof.cli.{name}") is None:  # TODO: drop once every command has landed
-            continue
         module = import_module(f"attnprof.cli.{name}")
         app.command(name)(getattr(module, f"{name}_command"))
 

@@ -160,8 +160,10 @@ def _present(run: Run, out: Path, json_output: bool) -> None:
     from rich.console import Console
 
     from attnprof.report.export import results_json, write_results_csv
+    from attnprof.report.answers import answers
     from attnprof.report.metrics import rows
-    from attnprof.report.terminal import print_run
+    from attnprof.report.terminal import print_run, print_story
+    from attnprof.report.words import story
 
     write_results_csv(run.records, out / "results.csv")
     if json_output:
@@ -174,5 +176,9 @@ def _present(run: Run, out: Path, json_output: bool) -> None:
             }
         )
         return
-    print_run(run.records, Console())
+    console = Console()
+    print_run(run.records, console)
+    made = rows(run.records)
+    fastest_and_crossover = story(answers(run.records, made), made)[:2]
+    print_story(fastest_and_crossover, console)
     sys.stdout.write(f"saved run.jsonl, results.csv and manifest.json in\n{out}\n")
