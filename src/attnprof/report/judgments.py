@@ -12,6 +12,7 @@ MIN_SAMPLES = 6  # below it no 95% interval of the median exists
 MAX_DRIFT = 0.10
 MAX_RELATIVE_WIDTH = 0.10
 FLOOR_SHARE = 0.10
+THROTTLE = "throttle_"  # prefix of telemetry's throttle reasons
 EMULATION_RATIO = 1.5  # a 16-bit kernel moves half the bytes; slower than fp32 means that it is emulated
 
 Rule = Callable[[Record, Measured], Judgment | None]
@@ -115,6 +116,17 @@ def _emulated(record: Record, done: Measured, twin: Record | None) -> Judgment |
     return Judgment(code="emulated_16bit", message=message, remedy="measure float32 here, 16-bit on a GPU")
 
 
+def _throttled(_: Record, done: Measured) -> Judgment | None:
+    """The GPU held its clock back while this row ran (telemetry names the reasons)."""
+    active = [name for name, value in done.counted.items() if name.startswith(THROTTLE) and value]
+    if not active:
+        return None
+    reasons = ", ".join(name.removeprefix(THROTTLE).replace("_", " ") for name in active)
+    message = f"the GPU held its clock back: {reasons}"
+    return Judgment(code="throttled", message=message, remedy="cool it, raise its power limit, or lock the clock")
+
+
 _RULES: tuple[Rule, ...] = (
     _wrong, _too_few, _noisy, _drifting, _near_floor, _unchecked, _other_function, _recompiled,
+    _throttled,
 )  # fmt: skip
