@@ -1,5 +1,7 @@
 """The gate on problems: what is said before a kernel runs."""
 
+from itertools import product
+
 import pytest
 
 from attnprof.core.dtypes import DType
@@ -8,6 +10,7 @@ from attnprof.core.problem import Problem
 from attnprof.core.record import Severity
 from attnprof.explain.cpu import cpu_flags, measured_emulation
 from attnprof.explain.gate import gate_problem
+from attnprof.explain.problem_checks import equal_rule
 
 NATIVE = frozenset({"avx512_bf16", "avx512_fp16"})
 
@@ -74,9 +77,25 @@ def test_index_limits_of_masks(length, expected):
     assert ("memory-efficient" in found["int32-mask"].message if found else False) == (length == 65_537)
 
 
+def test_windows_equal_a_rule_exactly_when_every_row_does():
+    rules = (Full(), Causal(), Causal("bottom_right"))
+    for q_len, kv_len, left, right in product(range(1, 6), range(1, 6), range(-1, 6), range(-1, 4)):
+        for align in ("top_left", "bottom_right"):
+            mask = Window(left=left, right=right, align=align)
+            same = [rule for rule in rules if rows(rule, q_len, kv_len) == rows(mask, q_len, kv_len)]
+            assert equal_rule(mask, q_len, kv_len) == (same[0] if same else None)
+
+
+def rows(mask, q_len, kv_len):
+    (_, band), *_ = mask.bands(1, q_len, kv_len)
+    spans = (band.span(i) for i in range(q_len))
+    return [set(range(*span)) for span in spans]
+
+
 def test_index_limits_of_scores_are_a_note_and_of_operands_a_warning():
     found = codes(Problem(batch=4, q_heads=32, q_len=4096))
     assert found["int32-score-matrix"].severity is Severity.NOTE
+    assert not codes(Problem(batch=4, q_heads=32, q_len=4096), backend="FLASH_ATTENTION")
     big = codes(Problem(batch=2**14, q_heads=32, q_len=64, head_dim=64))
     assert big["int32-q"].severity is Severity.WARNING
 

@@ -35,7 +35,7 @@ def gate_problem(
         *checks.check_alignment(problem),
         *checks.check_empty_rows(problem),
         *checks.check_mask_is_rule(problem),
-        *checks.check_index_limits(problem),
+        *checks.check_index_limits(problem, backend_name(backend)),
         *checks.check_grid(problem, device),
         *checks.check_dropout(problem),
         *checks.check_layout(problem),

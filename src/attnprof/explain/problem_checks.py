@@ -14,6 +14,7 @@ from attnprof.core.units import format_bytes
 INT32_MAX = 2**31 - 1
 UINT32_COUNT = 2**32
 GRID_LIMIT = 65_535
+FUSED = frozenset({"flash", "mem_efficient", "cudnn", "flex"})
 MOST_HEADS_IN_USE = 128  # the widest published models have 128 query heads
 
 
@@ -93,13 +94,14 @@ def _bits(span: tuple[int, int], width: int) -> str:
     return "0" * start + "1" * (stop - start) + "0" * (width - stop)
 
 
-def check_index_limits(p: Problem) -> Iterator[Judgment]:
-    """32-bit indices: mask and score arrays, and each operand."""
+def check_index_limits(p: Problem, backend: str = "") -> Iterator[Judgment]:
+    """32-bit indices: masks, scores (which a fused `backend` does not store), and each operand."""
     pairs = p.q_len * p.kv_len
     if not isinstance(p.mask, Full):
         stored = math.prod(p.mask.shape) if isinstance(p.mask, Dense) else pairs
         yield from over_int32("mask", max(stored, pairs))
-    yield from over_int32("score matrix", p.batch * p.q_heads * pairs)
+    if backend not in FUSED:
+        yield from over_int32("score matrix", p.batch * p.q_heads * pairs)
     for name, sizes in (
         ("q", (p.batch, p.q_heads, p.q_len, p.qk_dim)),
         ("k", (p.batch, p.kv_heads, p.kv_len, p.qk_dim)),
