@@ -6,7 +6,7 @@ import msgspec
 from tests.report import factory
 
 from attnprof.core.record import Run, Unsupported
-from attnprof.report.benchmark_json import benchmark_entries
+from attnprof.report.benchmark_json import benchmark_entries, write_benchmark_json
 
 
 def entries(*records):
@@ -32,6 +32,12 @@ def test_names_are_unique_and_hostile_ones_are_plain_strings():
     assert len({entry["name"] for entry in made}) == len(made) == 6
     decoded = msgspec.json.decode(msgspec.json.encode(made))
     assert decoded[0]["name"].startswith(factory.HOSTILE)
+
+
+def test_the_file_holds_the_entries(tmp_path):
+    run = Run(manifest=None, records=(factory.record("naive"),))
+    write_benchmark_json(run, tmp_path / "benchmark.json")
+    assert msgspec.json.decode((tmp_path / "benchmark.json").read_bytes()) == benchmark_entries(run)
 
 
 def test_a_row_without_memory_or_check_says_so():

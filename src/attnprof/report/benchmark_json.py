@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -19,6 +21,11 @@ def benchmark_entries(run: Run) -> list[dict[str, Any]]:
     Rows without a measurement have no entry (an action would draw a 0); a wrong result says so in `extra`.
     """
     return [entry for record in run.records for entry in _entries(record)]
+
+
+def write_benchmark_json(run: Run, path: Path) -> None:
+    """Write benchmark.json: the entries of `benchmark_entries`."""
+    path.write_text(json.dumps(benchmark_entries(run), allow_nan=False, indent=1), encoding="utf-8")
 
 
 def _entries(record: Record) -> Iterator[dict[str, Any]]:

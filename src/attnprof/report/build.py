@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 
 from attnprof.core.errors import StoreError
+from attnprof.report.benchmark_json import write_benchmark_json
 from attnprof.report.charts import series_charts
 from attnprof.report.charts_base import Chart
 from attnprof.report.charts_capacity import capacity_chart
@@ -98,6 +99,7 @@ def write_report(results: Results, made: Report, out: Path) -> tuple[Path, ...]:
         (out / "report.html").write_text(page, encoding="utf-8")
         (out / "results.csv").write_text(results_csv(results.rows), encoding="utf-8")
         write_results_json(results.rows, out / "results.json")
+        write_benchmark_json(results.run, out / "benchmark.json")
         write_results_parquet(results.rows, out / "results.parquet")
         shown = [(chart, f"charts/{path.name}") for chart, path in images if path.suffix == ".svg"]
         text = results_md(made.story, results.answers, shown, results.manifest)
@@ -106,7 +108,7 @@ def write_report(results: Results, made: Report, out: Path) -> tuple[Path, ...]:
         raise StoreError(
             f"report in {str(out)!r} cannot be written: {error.strerror}; choose another --out"
         ) from error
-    names = ("report.html", "RESULTS.md", "results.csv", "results.json", "results.parquet")
+    names = ("report.html", "RESULTS.md", "results.csv", "results.json", "results.parquet", "benchmark.json")
     return (*(out / name for name in names), *(path for _, path in images))
 
 
