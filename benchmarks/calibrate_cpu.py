@@ -24,7 +24,9 @@ def main(fitted: str, others: list[str]) -> None:
         print(f"  {name}: " + ", ".join(f"{key}={value:.3g}" for key, value in constants.items()))
     for directory in [fitted, *others]:
         errors = []
-        print(f"\n{directory}\n| variant | problem | measured us | predicted us | error |\n|---|---|--:|--:|--:|")
+        print(
+            f"\n{directory}\n| variant | problem | measured us | predicted us | error |\n|---|---|--:|--:|--:|"
+        )
         for record in load_run(directory).records:
             predicted = model.predict(record.asked, [record.variant])[0].time_s
             if record.measured is None or predicted is None:

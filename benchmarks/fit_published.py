@@ -22,7 +22,9 @@ def main() -> None:
     """Write fit.json."""
     rows = packaged_rows()
     fit = fit_rows(rows, measured_spread(rows))
-    rounded = msgspec.structs.replace(fit, constants=_rounded(fit.constants), adjustments=_rounded(fit.adjustments))
+    rounded = msgspec.structs.replace(
+        fit, constants=_rounded(fit.constants), adjustments=_rounded(fit.adjustments)
+    )
     TARGET.write_bytes(msgspec.json.format(msgspec.json.encode(rounded), indent=1) + b"\n")
     print(f"{fit.rows} rows of {len(fit.sources)} sources -> {TARGET}; {fit.spread}")
 

@@ -19,7 +19,9 @@ OUTLIER = 1.5
 def main() -> None:
     """Print the page."""
     result = validate(packaged_text())
-    print("# Prediction against published measurements\n\nMade by `python benchmarks/validate_published.py`.\n")
+    print(
+        "# Prediction against published measurements\n\nMade by `python benchmarks/validate_published.py`.\n"
+    )
     print(f"{result.rows} rows, {result.predicted} predicted. Left out: "
           + "; ".join(f"{count} ({reason})" for reason, count in result.skipped.items()) + ".\n")  # fmt: skip
     _summary(result)
@@ -39,7 +41,9 @@ def _summary(result: Validation) -> None:
 
 
 def _groups(report: ModeReport) -> None:
-    print(f"\n## {report.meaning}\n\n| by | name | rows | median | 90th percentile | bias |\n|---|---|--:|--:|--:|--:|")
+    print(
+        f"\n## {report.meaning}\n\n| by | name | rows | median | 90th percentile | bias |\n|---|---|--:|--:|--:|--:|"
+    )
     for group in report.groups:
         print(f"| {group.by} | {group.name} | {group.rows} | {_figures(group)} |")
 
@@ -61,7 +65,9 @@ def _profile(rows: list[PublishedRow]) -> None:
     timed = [row for row in rows if row.seconds is not None]
     fitted = predicted_s(Columns([row.case for row in timed]), shipped())
     unseen = leave_source_out(timed).log_error
-    print(f"\n## The {PROFILE} profile\n\n| variant | length | stated us | predicted us | ratio | source unseen |")
+    print(
+        f"\n## The {PROFILE} profile\n\n| variant | length | stated us | predicted us | ratio | source unseen |"
+    )
     print("|---|--:|--:|--:|--:|--:|")
     for row, seconds, error in zip(timed, fitted, unseen, strict=True):
         ratio = seconds / (row.seconds or 1)

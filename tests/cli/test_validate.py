@@ -30,7 +30,15 @@ def small(tmp_path: Path) -> Path:
 def test_json_has_the_promised_keys(small: Path):
     result = CliRunner().invoke(app, [str(small), "--json"], catch_exceptions=False)
     document = json.loads(result.stdout)
-    promised = {"rows", "predicted", "skipped", "median_abs_rel_error", "p90_abs_rel_error", "baselines", "groups"}
+    promised = {
+        "rows",
+        "predicted",
+        "skipped",
+        "median_abs_rel_error",
+        "p90_abs_rel_error",
+        "baselines",
+        "groups",
+    }
     assert promised <= set(document)
     assert document["rows"] == document["predicted"] + sum(document["skipped"].values())
     assert document["skipped"] == {"unknown GPU": 1}

@@ -6,7 +6,9 @@ from attnprof import Full, Problem
 from attnprof.core.schedules.eager import naive_cost
 from attnprof.core.schedules.flash import fa1_cost
 
-FIGURE = Problem(batch=64, q_heads=16, q_len=1024, head_dim=64, dtype="float16", mask=Full(), direction="fwd_bwd")
+FIGURE = Problem(
+    batch=64, q_heads=16, q_len=1024, head_dim=64, dtype="float16", mask=Full(), direction="fwd_bwd"
+)
 
 
 def test_the_papers_algorithms_move_eleven_matrices_and_twelve_tensors():

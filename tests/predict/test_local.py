@@ -19,7 +19,12 @@ BYTES_PER_S = 6e9
 def seconds(name: str, problem: Problem) -> float:
     cost = find(name).cost(problem)
     overhead, flops_per_s, pair_s = TRUE[name]
-    return overhead + cost.executed_flops / flops_per_s + cost.exp_ops * pair_s + cost.logical.total_bytes / BYTES_PER_S
+    return (
+        overhead
+        + cost.executed_flops / flops_per_s
+        + cost.exp_ops * pair_s
+        + cost.logical.total_bytes / BYTES_PER_S
+    )
 
 
 def record(name: str, problem: Problem, noise: float = 0.0) -> Record:
@@ -41,7 +46,9 @@ def test_longer_lengths_other_heads_and_dims_within_fifteen_percent():
     model = calibrate_records(small_run(), None)
     shapes = ((4, 2048, 64), (4, 4096, 64), (12, 1024, 64), (4, 1024, 32), (2, 1024, 128))
     problems = [Problem(q_heads=heads, q_len=length, head_dim=dim) for heads, length, dim in shapes]
-    errors = [abs(row.time_s / seconds(row.variant, row.problem) - 1) for p in problems for row in model.predict(p)]
+    errors = [
+        abs(row.time_s / seconds(row.variant, row.problem) - 1) for p in problems for row in model.predict(p)
+    ]
     assert np.median(errors) < 0.15
 
 

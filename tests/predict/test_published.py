@@ -86,7 +86,7 @@ def test_variant_not_stated_is_the_usual_one():
         ({"seqlen_q": "10.5"}, "size is nonsense", "10.5"),
         ({"heads_kv": "3"}, "not an attention problem", "kv_heads=3"),
         ({"gpu": "H1000"}, "unknown GPU", "H100"),
-        ({"gpu": "RTX 2080"}, "chip lacks figures", "16-bit matmul rate"),
+        ({"gpu": "M1"}, "chip lacks figures", "memory bandwidth"),
         ({"gpu": "RTX 5090 or DGX Spark"}, "GPU is ambiguous", "more than one"),
         ({"kernel": "quicksort"}, "unknown kernel", "quicksort"),
         ({"pass": "sideways"}, "unknown pass", "sideways"),
@@ -114,6 +114,20 @@ def test_families_of_published_names():
         "SageAttention2 int8 QK + fp8 PV": Family.QUANTISED, "FlashAttention-1": Family.FA1,
     }  # fmt: skip
     assert {name: row(kernel=name).case.family for name in names} == names
+
+
+def test_other_spellings_are_understood():
+    spelled = row(gpu="NVIDIA A100", dtype="BF16", causal="True", **{"pass": "forward"})
+    assert (spelled.case.chip.name, spelled.case.qk, spelled.case.causal) == ("A100 SXM 80GB", "fp16", True)
+    versions = {"FlashAttention v3": Family.FA3, "flash-attn 2.7.4": Family.FA2, "FA1": Family.FA1}
+    assert {name: row(kernel=name, gpu="H100").case.family for name in versions} == versions
+    assert row(kernel="FlashAttention-4", gpu="B200").case.family is Family.NATIVE
+
+
+def test_one_die_of_an_mi250x():
+    chip = row(gpu="MI250X").case.chip
+    assert chip.peak("fp16") == pytest.approx(191.5e12)
+    assert any("die" in text for text in chip.assumed)
 
 
 def test_default_is_memory_efficient_below_sm80_and_above_dim_256():

@@ -26,9 +26,15 @@ _PIPED_WIDTH = 160  # a file or a pipe has no width of its own
 @with_problem_options
 def predict_command(
     texts: AxisTexts,
-    device: Annotated[str, typer.Option(help="A chip of the hardware catalogue, by any usual name.")] = "H100 SXM",
-    variants: Annotated[str | None, typer.Option(help="Variants, or kernels such as FlashAttention-3.")] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Every resource's time, the bare roofline.")] = False,
+    device: Annotated[
+        str, typer.Option(help="A chip of the hardware catalogue, by any usual name.")
+    ] = "H100 SXM",
+    variants: Annotated[
+        str | None, typer.Option(help="Variants, or kernels such as FlashAttention-3.")
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Every resource's time, the bare roofline.")
+    ] = False,
     calibrate: Annotated[Path | None, typer.Option(help="A run of the device to fit.")] = None,
     json_output: JsonFlag = False,
 ) -> None:
@@ -78,7 +84,9 @@ def _print_table(console: Console, title: str, rows: Sequence[Prediction]) -> No
     headings = ("variant", "time", "80% interval", "binding", "useful rate", "peak memory", "of it workspace",
                 "logical bytes", "DRAM bytes")  # fmt: skip
     for heading in headings:
-        table.add_column(heading, justify="left" if heading in {"variant", "binding"} else "right", no_wrap=True)
+        table.add_column(
+            heading, justify="left" if heading in {"variant", "binding"} else "right", no_wrap=True
+        )
     for row in rows:
         table.add_row(*_cells(row))
     console.print(table)
@@ -99,7 +107,9 @@ def _print_explanation(console: Console, row: Prediction) -> None:
     bare = row.ceilings
     if bare is None:
         return
-    share = f" (exp takes {bare.exp_share_of_matmul:.0%} of the matmul time)" if bare.exp_share_of_matmul else ""
+    share = (
+        f" (exp takes {bare.exp_share_of_matmul:.0%} of the matmul time)" if bare.exp_share_of_matmul else ""
+    )
     intensity = f"{bare.intensity_flop_per_byte:.4g}" if bare.intensity_flop_per_byte else _NONE
     console.print(
         f"    at datasheet rates: matmul {format_seconds(bare.matmul_s)}, exp {format_seconds(bare.exp_s)}{share}, "

@@ -25,7 +25,9 @@ class Mode(StrEnum):
 
 
 def validate_command(
-    file: Annotated[Path, typer.Argument(help="CSV of published measurements; docs/validate.md lists its columns.")],
+    file: Annotated[
+        Path, typer.Argument(help="CSV of published measurements; docs/validate.md lists its columns.")
+    ],
     mode: Annotated[Mode, typer.Option(help="Leave out the row's shape, its source, or each.")] = Mode.BOTH,
     json: JsonFlag = False,
 ) -> None:
@@ -104,7 +106,11 @@ def _title(report: ModeReport) -> str:
 
 
 def _figures(errors: Group | ModeReport | Errors) -> tuple[str, str, str]:
-    return _share(errors.median_abs_rel_error), _share(errors.p90_abs_rel_error), _share(errors.bias, sign="+")
+    return (
+        _share(errors.median_abs_rel_error),
+        _share(errors.p90_abs_rel_error),
+        _share(errors.bias, sign="+"),
+    )
 
 
 def _share(value: float | None, sign: str = "") -> str:

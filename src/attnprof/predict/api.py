@@ -197,4 +197,3 @@ def _ceilings(case: Case, costed: Prediction) -> Ceilings:
         intensity_flop_per_byte=costed.useful_flops / costed.compulsory_bytes if costed.compulsory_bytes else None,
         ridge_flop_per_byte=rate / chip.dram_bytes_per_s, bound=max(times, key=lambda name: times[name]),
     )  # fmt: skip
-

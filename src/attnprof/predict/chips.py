@@ -18,6 +18,7 @@ _FLOPS_PER_CYCLE = {
 _USUAL_CLOCK_HZ = {"7.0": 1.53e9, "7.5": 1.59e9, "8.0": 1.41e9, "8.6": 1.7e9, "8.9": 2.5e9, "9.0": 1.83e9,
                    "10.0": 1.85e9, "10.3": 1.85e9, "12.0": 2.4e9, "12.1": 2.4e9, "gfx950": 2.4e9}  # fmt: skip
 _USUAL_L2_BYTES = 50_000_000
+_DIES = {"MI250X": 2, "MI250": 2}  # a kernel runs on one die of these
 _EXP_PER_CYCLE = 16.0
 # Full-rate tensor cores throttle: the mean share of the datasheet that a large matmul sustains on the chips of the
 # catalogue where it was measured. Chips with fewer FLOP a cycle than `_THROTTLING` (GeForce's half rate, H20) do not.
@@ -94,15 +95,18 @@ def _model(name: str) -> ChipModel:
         raise InvalidInput(f"{name}: the hardware catalogue has no {lacks} with a source, so its time is n/a")
     assumed: list[str] = []
     sm_count, clock = _sm_and_clock(chip, dense, assumed)
+    dies = _DIES.get(name, 1)
+    if dies > 1:
+        assumed.append("one of its two dies runs the kernel")
     return ChipModel(
         name=name, vendor=chip.vendor, generation=_generation(chip), capability=_capability(chip),
-        sm_count=sm_count, clock_hz=clock, dram_bytes_per_s=chip.bandwidth_bytes_per_s,
+        sm_count=sm_count / dies, clock_hz=clock, dram_bytes_per_s=chip.bandwidth_bytes_per_s / dies,
         l2_bytes=_known(chip.l2_bytes, _USUAL_L2_BYTES, "L2 of 50 MB", assumed),
         exp_per_cycle=_known(chip.exp_per_clock_sm, _EXP_PER_CYCLE, "16 exponentials a cycle and SM", assumed),
         smem_bytes_per_cycle=_known(chip.smem_bytes_per_clock_sm, 128.0, "128 B of shared memory a cycle", assumed),
         sustained=_sustained(chip, dense, sm_count * clock, assumed),
-        peaks={"fp16": dense} | {p: getattr(chip, field) for p, field in _RATES.items()
-                                 if p != "fp16" and field and getattr(chip, field)},
+        peaks={"fp16": dense / dies} | {p: getattr(chip, field) / dies for p, field in _RATES.items()
+                                        if p != "fp16" and field and getattr(chip, field)},
         assumed=tuple(assumed),
     )  # fmt: skip
 

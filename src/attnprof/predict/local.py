@@ -53,7 +53,9 @@ class _Work:
 class LocalModel:
     """A calibrated device."""
 
-    def __init__(self, device: str, llc_bytes: float, works: Sequence[_Work], seconds: Floats, threads: int) -> None:
+    def __init__(
+        self, device: str, llc_bytes: float, works: Sequence[_Work], seconds: Floats, threads: int
+    ) -> None:
         self.device, self.llc_bytes, self.rows = device, llc_bytes, len(works)
         self.variants = sorted({work.variant for work in works})
         self._start, self._precision = _prior(self.variants, threads)
@@ -62,8 +64,13 @@ class LocalModel:
 
     def constants(self) -> dict[str, dict[str, float]]:
         """The fitted constants by variant. Units: in their names."""
-        values = [dict(zip(_SHARED, np.exp(self._values(self._point, name)), strict=True)) for name in self.variants]
-        return {name: {k: float(v) for k, v in row.items()} for name, row in zip(self.variants, values, strict=True)}
+        values = [
+            dict(zip(_SHARED, np.exp(self._values(self._point, name)), strict=True)) for name in self.variants
+        ]
+        return {
+            name: {k: float(v) for k, v in row.items()}
+            for name, row in zip(self.variants, values, strict=True)
+        }
 
     def predict(self, problem: Problem, variants: Sequence[str] | None = None) -> list[Prediction]:
         """Predicted time and memory of a problem, for the variants that the run measured unless others are named."""
@@ -87,7 +94,9 @@ class LocalModel:
             peak_bytes=input_bytes(problem) + cost.peak_bytes,
         )  # fmt: skip
         if name not in self.variants:
-            return msgspec.structs.replace(bare, reason=f"the run has no row of {name}: measure it there first")
+            return msgspec.structs.replace(
+                bare, reason=f"the run has no row of {name}: measure it there first"
+            )
         return self._timed(bare, _work(name, problem, cost))
 
     def _timed(self, bare: Prediction, work: _Work) -> Prediction:
@@ -177,4 +186,3 @@ def _prior(variants: Sequence[str], threads: int) -> tuple[Floats, Floats]:
     start = [np.log(value * speed[name]) for name, (value, _) in _SHARED.items()]
     spreads = [spread for _, spread in _SHARED.values()] + list(_OWN.values()) * len(variants)
     return np.array(start + [0.0] * len(_OWN) * len(variants)), 1 / np.array(spreads) ** 2
-

@@ -24,7 +24,9 @@ L2_USABLE_SHARE = 0.8
 L2_BYTES_PER_CYCLE = 64.0  # an SM's port to L2
 JOIN = 3.0  # exponent of the norm over resources
 USUAL_EXP_PER_CYCLE = 16.0
-EXP_SHARE = 0.5  # of the softmax cycles on a chip with the usual exponential units; the rest is other arithmetic
+EXP_SHARE = (
+    0.5  # of the softmax cycles on a chip with the usual exponential units; the rest is other arithmetic
+)
 WAVE_SHARE = 0.6  # how much of an unfilled last wave is lost; the rest is hidden by uneven tiles
 
 # Exponent of the norm over matmul and softmax: 1 = one after the other, large = the slower of the two.
@@ -39,7 +41,8 @@ _USUAL_OVERLAP = 2.0
 class Constants:
     """What a kernel family costs. Units: cycles of one SM, tiles, FLOP/cycle/SM, seconds; costs are multiples.
 
-    `matmul_cost` multiplies the ideal matmul cycles; `softmax_cycles` are per pair, on a chip with 16 exponentials a cycle; `prologue_tiles` per tile row;
+    `matmul_cost` multiplies the ideal matmul cycles; `softmax_cycles` are per pair, on a chip with 16 exponentials
+    a cycle; `prologue_tiles` per tile row;
     `matmul_ceiling` is the FLOP/cycle that the kernel's matmul instruction can reach, whatever the chip offers;
     `dram_cost` multiplies the ideal DRAM time; `launch_s` is paid once a pass.
     """

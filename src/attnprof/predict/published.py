@@ -24,14 +24,19 @@ COLUMNS = (
 )  # fmt: skip
 _OPTIONAL = frozenset({"address", "kernel_version", "note"})
 _PASSES = {
-    "fwd": Direction.FWD,
-    "bwd": Direction.BWD,
-    "fwd+bwd": Direction.FWD_BWD,
-    "fwd_bwd": Direction.FWD_BWD,
-}
+    "fwd": Direction.FWD, "forward": Direction.FWD, "bwd": Direction.BWD, "backward": Direction.BWD,
+    "fwd+bwd": Direction.FWD_BWD, "fwd_bwd": Direction.FWD_BWD, "fwdbwd": Direction.FWD_BWD,
+}  # fmt: skip
 _UNITS = {
     "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
-    "tflops": {"TFLOP/s": 1e12, "TOP/s": 1e12, "GFLOP/s": 1e9, "PFLOP/s": 1e15},
+    "tflops": {
+        "TFLOP/s": 1e12,
+        "TOP/s": 1e12,
+        "TFLOPS": 1e12,
+        "TFLOPs/s": 1e12,
+        "GFLOP/s": 1e9,
+        "PFLOP/s": 1e15,
+    },
     "hbm_bw": {"TB/s": 1e12, "GB/s": 1e9},
     "peak_mem": {"MB": 1e6, "MiB": 2.0**20, "GB": 1e9, "GiB": 2.0**30},
 }
@@ -41,11 +46,15 @@ _DTYPES: dict[str, tuple[str, str, float, float]] = {
     "fp32": ("fp32", "fp32", 4, 4), "fp8": ("fp8", "fp8", 1, 1), "fp8_e4m3": ("fp8", "fp8", 1, 1),
     "mxfp8": ("mxfp8", "mxfp8", 1, 1), "int8/fp16": ("int8", "fp16acc", 1, 1.5), "int8/fp8": ("int8", "fp8", 1, 1),
     "int4/fp8": ("int4", "fp8", 1, 1), "fp4": ("fp4", "fp4", 1, 0.5), "bf16 q, fp8 kv": ("fp16", "fp16", 2, 1),
-    "float16": ("fp16", "fp16", 2, 2), "bfloat16": ("fp16", "fp16", 2, 2), "float32": ("fp32", "fp32", 4, 4),
+    "half": ("fp16", "fp16", 2, 2), "float16": ("fp16", "fp16", 2, 2), "float8_e4m3fn": ("fp8", "fp8", 1, 1),
+    "bfloat16": ("fp16", "fp16", 2, 2), "float32": ("fp32", "fp32", 4, 4),
 }  # fmt: skip
 # A row that names no dtype is taken as 16 bits, which its throughput implies.
 _UNNAMED_DTYPE = "fp16"
 _LATENT_ROPE_DIM = 64
+# What a source means that names no variant: the one that most servers have.
+_USUAL_CHIP = {"a100": "A100 SXM 80GB", "v100": "V100 SXM2", "gh200": "GH200 96GB", "h800": "H800 SXM"}
+_WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,6 +171,8 @@ def _number(text: str, name: str) -> float | None:
     """A number, or None for an empty cell."""
     if text.lower() in {"", "nan", "na", "n/a", "none"}:
         return None
+    if text.lower() in _WORDS:
+        return _WORDS[text.lower()]
     try:
         return float(text)
     except ValueError:
@@ -171,8 +182,9 @@ def _number(text: str, name: str) -> float | None:
 def _chip(gpu: str) -> ChipModel:
     if " or " in gpu:
         raise _Skip("GPU is ambiguous", f"{gpu!r} names more than one chip")
+    name = re.sub(r"\(variant not stated\)|nvidia", "", gpu, flags=re.IGNORECASE).strip()
     try:
-        return chip_model(re.sub(r"\(variant not stated\)", "", gpu).strip())
+        return chip_model(_USUAL_CHIP.get(name.lower(), name))
     except InvalidInput as error:
         raise _Skip("chip lacks figures", str(error)) from None
     except AttnprofError as error:
@@ -180,9 +192,9 @@ def _chip(gpu: str) -> ChipModel:
 
 
 def _direction(text: str) -> Direction:
-    if text not in _PASSES:
+    if text.lower() not in _PASSES:
         raise _Skip("unknown pass", f"pass {text!r} is not one of {', '.join(_PASSES)}")
-    return _PASSES[text]
+    return _PASSES[text.lower()]
 
 
 def _problem(cells: Mapping[str, str], direction: Direction) -> Problem:
@@ -244,7 +256,7 @@ def _family(kernel: str, chip: ChipModel, problem: Problem) -> Family:
 
 
 def _precisions(dtype: str) -> tuple[str, str, float, float]:
-    key = dtype or _UNNAMED_DTYPE
+    key = dtype.lower() or _UNNAMED_DTYPE
     if key not in _DTYPES:
         raise _Skip("unknown dtype", f"dtype {dtype!r} is not one of {', '.join(_DTYPES)}")
     return _DTYPES[key]
