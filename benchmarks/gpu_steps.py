@@ -15,6 +15,7 @@ from attnprof.bench.devices import Device
 from attnprof.bench.direction import directed
 from attnprof.bench.inputs import make_inputs
 from attnprof.bench.ncu import Target, count, counters_unavailable
+from attnprof.bench.ncu_csv import SECTOR_BYTES
 from attnprof.core.ceilings import Chip
 from attnprof.core.dtypes import parse_dtype
 from attnprof.core.errors import AttnprofError, UnknownName, UsageError
@@ -24,9 +25,11 @@ from attnprof.core.units import format_bytes, format_seconds, format_si
 from attnprof.core.variant import Setting, Variant
 from attnprof.store.ceilings import PATH_VARIABLE, load_ceilings
 from attnprof.store.machines import find_chip
+from attnprof.trace.api import trace
 from attnprof.variants.catalog import find
 
 TOTAL_S = 570.0
+TRACED_VARIANTS = ("naive",)  # operator by operator the same on both devices
 COUNTED_VARIANTS = ("naive", "sdpa_flash", "triton_flash")
 LAUNCHED_VARIANTS = ("naive", "sdpa_default", "sdpa_flash", "triton_flash", "flex")
 ATTNPROF = [sys.executable, "-c", "from attnprof.cli.main import main; main()"]
@@ -163,7 +166,10 @@ def counters(check: Check, limit_s: float) -> None:
     reason = counters_unavailable(check.device.name)
     if reason:
         raise Skip(reason)
-    rows = ["| variant | caches | level | counted | model | counted / model |", "|---|---|---|---|---|---|"]
+    rows = [
+        "| variant | caches | level | counted | model | counted / model | traced |",
+        "|---|---|---|---|---|---|---|",
+    ]
     until = time.monotonic() + limit_s
     for name in COUNTED_VARIANTS:
         for cold in (True, False):
@@ -178,15 +184,27 @@ def _counted_rows(check: Check, name: str, cold: bool) -> list[str]:
     try:
         counted = count(Target(variant=name, problem=check.problem, device=check.device.name), cold=cold)
     except AttnprofError as error:
-        return [f"| {name} | {state} | n/a | {error} | | |"]
+        return [f"| {name} | {state} | n/a | {error} | | | |"]
     cost = variant.cost(variant.problem_for(check.problem)) if variant.cost else None
     models = {"DRAM": cost.compulsory.total_bytes, "L2": cost.logical.total_bytes} if cost else {}
     return [
         f"| {name} | {state} | {level} | {format_bytes(traffic.total_bytes)} | {format_bytes(models[level])} | "
-        f"{traffic.total_bytes / models[level]:.3f} |"
+        f"{traffic.total_bytes / models[level]:.3f} | {_traced(check, name) if level == 'DRAM' else ''} |"
         for level, traffic in (("DRAM", counted.dram), ("L2", counted.l2))
         if traffic is not None and models.get(level)
     ]
+
+
+def _traced(check: Check, name: str) -> str:
+    """Bytes of the same operators through an exact LRU memory of the L2's size, where they are the same on a CPU.
+
+    bfloat16 stands for float16: as many bytes, and not emulated.
+    """
+    if name not in TRACED_VARIANTS:
+        return "n/a: another kernel on a CPU"
+    problem = check.problem.replace(dtype="bfloat16") if check.problem.dtype == "float16" else check.problem
+    (point,) = trace(name, problem, [check.device.identity().caches_bytes["L2"]], line_bytes=SECTOR_BYTES)
+    return format_bytes(point.total_bytes)
 
 
 def launches(check: Check, _limit_s: float) -> None:

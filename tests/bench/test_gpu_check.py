@@ -28,7 +28,10 @@ def modules(monkeypatch):
 
 @pytest.fixture
 def check(modules, tmp_path):
-    return modules[1].Check(device=FakeDevice(name="cuda:0"), out=tmp_path, quick=True)
+    identity = Identity(
+        device="cuda:0", device_name="gpu", threads=1, versions={}, caches_bytes={"L2": 64 * 1024**2}
+    )
+    return modules[1].Check(device=FakeDevice(name="cuda:0", identity=identity), out=tmp_path, quick=True)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has CUDA")
@@ -93,7 +96,11 @@ def test_counted_bytes_stand_beside_the_models(modules, check, monkeypatch):
     modules[1].counters(check, 60.0)
     text = check.sections["Counted bytes"]
     compulsory = check.problem.compulsory_bytes
-    assert f"| naive | cold | DRAM | 1 KiB | {compulsory // 1048576} MiB | {1024 / compulsory:.3f} |" in text
+    traced = "2.062 MiB"  # compulsory, and the 64 KiB of the mask: the scores die in a memory that holds them
+    assert (
+        f"| naive | cold | DRAM | 1 KiB | {compulsory // 1048576} MiB | {1024 / compulsory:.3f} | {traced} |"
+        in text
+    )
     assert "| naive | warm | L2 | 128 B |" in text
     assert "| sdpa_flash | cold | n/a | ncu failed |" in text
 
