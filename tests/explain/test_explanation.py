@@ -4,6 +4,7 @@ import msgspec
 import pytest
 import torch
 
+from attnprof.core.errors import InvalidInput
 from attnprof.core.mask import Causal, Window
 from attnprof.core.problem import Problem
 from attnprof.explain import Call, explain, packages
@@ -58,6 +59,16 @@ def test_a_call_from_tensors_keeps_what_decides():
     with torch.no_grad():
         assert not Call.from_tensors(base, base, base).needs_grad
     assert str(call).endswith("float32 dropout=0.1 scale=0.5, grad")
+
+
+@pytest.mark.filterwarnings("ignore")  # the prototypes of both layouts warn
+def test_nested_and_sparse_tensors_are_refused_in_plain_words():
+    dense = torch.zeros(1, 4, 16, 64)
+    nested = torch.nested.nested_tensor([torch.zeros(4, 16, 64), torch.zeros(4, 8, 64)])
+    with pytest.raises(InvalidInput, match="nested"):
+        Call.from_tensors(nested, dense, dense)
+    with pytest.raises(InvalidInput, match="sparse_coo"):
+        Call.from_tensors(dense, dense.to_sparse(), dense)
 
 
 def flex_rules(problem, device):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from attnprof.core.dtypes import DType
+from attnprof.core.errors import InvalidInput
 from attnprof.core.mask import Align, Causal, Dense, Full, Lengths
 from attnprof.core.problem import Direction, Problem
 
@@ -67,7 +68,17 @@ def contiguous(shape: tuple[int, ...], dtype: str, *, requires_grad: bool = Fals
 
 
 def spec_of(tensor: Tensor) -> TensorSpec:
-    """The specification of a PyTorch tensor."""
+    """The specification of a strided PyTorch tensor.
+
+    Raises: InvalidInput for a nested or sparse tensor, whose dispatch follows other rules.
+    """
+    import torch
+
+    if tensor.is_nested or tensor.layout != torch.strided:
+        kind = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
+        raise InvalidInput(
+            f"a tensor is {kind}: only strided tensors are explained; pad it to (B, H, N, d) and use a Lengths mask"
+        )
     return TensorSpec(
         shape=tuple(tensor.shape),
         strides=tuple(tensor.stride()),
