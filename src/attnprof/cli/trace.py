@@ -234,6 +234,11 @@ def _simulated(variant: Variant, problem: Problem, capacities: list[int]) -> lis
         typer.echo(f"simulating a last level of {capacity} bytes under callgrind", err=True)
         done = simulate(variant, problem, capacity)
         rows.append(
-            {"kind": "simulated", **msgspec.structs.asdict(done), "relative_error": done.relative_error, "reason": ""}
+            {
+                "kind": "simulated",
+                **msgspec.structs.asdict(done),
+                "relative_error": done.relative_error,
+                "reason": "",
+            }
         )
     return rows

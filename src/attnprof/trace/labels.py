@@ -10,12 +10,15 @@ MASK = "mask"
 
 _PRODUCTS = {
     frozenset({"Q", "K"}): "S",
-    frozenset({"P", "V"}): "O",
+    frozenset({"P", "V"}): "O partial",
     frozenset({"dO", "V"}): "dP",
-    frozenset({"P", "dO"}): "dV",
-    frozenset({"dS", "K"}): "dQ",
-    frozenset({"dS", "Q"}): "dK",
+    frozenset({"P", "dO"}): "dV partial",
+    frozenset({"dS", "K"}): "dQ partial",
+    frozenset({"dS", "Q"}): "dK partial",
 }
+_TENSORS = frozenset(
+    {"Q", "K", "V", "O", "dO"}
+)  # what is made out of one of them is its copy (cast, scaled, expanded)
 _EXPONENTIALS = frozenset({"exp", "exp_", "exp2", "exp2_", "_softmax", "_safe_softmax"})
 _REDUCTIONS = frozenset({"amax", "sum", "max", "logsumexp", "mean", "any", "all", "prod", "norm"})
 _SOFTMAX_BACKWARD = frozenset({"_softmax_backward_data", "_safe_softmax_backward_data"})
@@ -30,7 +33,7 @@ def result_label(op: str, sources: Sequence[str], matmul: bool, boolean: bool) -
         return MASK
     real = [label for label in sources if label not in {MASK, STATISTICS, TEMPORARY, "captured"}]
     if matmul:
-        return _PRODUCTS.get(frozenset(real), TEMPORARY)
+        return _PRODUCTS.get(frozenset(_original(label) for label in real), TEMPORARY)
     if op in _REDUCTIONS:
         return STATISTICS
     return _elementwise(op, sources, real)
@@ -45,4 +48,10 @@ def _elementwise(op: str, sources: Sequence[str], real: Sequence[str]) -> str:
         return STATISTICS if set(sources) == {STATISTICS} else TEMPORARY
     if op in _EXPONENTIALS and real[0] == "S":
         return "P"
-    return real[0] if len(set(real)) == 1 else TEMPORARY
+    if len(set(real)) > 1:
+        return TEMPORARY
+    return f"{_original(real[0])} copy" if _original(real[0]) in _TENSORS else real[0]
+
+
+def _original(label: str) -> str:
+    return label.removesuffix(" copy")

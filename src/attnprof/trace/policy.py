@@ -45,6 +45,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     write_miss: WriteMiss = WriteMiss.NO_FETCH
     order: Order = Order.LOCKSTEP
     grain_bytes: int = 16 * 1024
+    flush: bool = True  # lines still dirty at the end are written back
 
     def __post_init__(self) -> None:
         for name, kind in (("freed", Freed), ("write_miss", WriteMiss), ("order", Order)):

@@ -25,8 +25,8 @@ def line_runs(tensor: Tensor, line_bytes: int) -> Ints:
         start = tensor.storage_offset() * size
         nbytes = tensor.numel() * size
         return np.array([[start // line_bytes, -(-(start + nbytes) // line_bytes)]], np.int64)
-    dims = tuple((int(n), step) for n, step in zip(tensor.shape, tensor.stride(), strict=True) if n != 1)
-    return _pass(dims, tensor.storage_offset(), size, line_bytes)
+    dims = tuple((int(n), int(step)) for n, step in zip(tensor.shape, tensor.stride(), strict=True) if n != 1)
+    return _pass(dims, int(tensor.storage_offset()), size, line_bytes)
 
 
 def _pass(dims: tuple[tuple[int, int], ...], offset: int, size: int, line_bytes: int) -> Ints:

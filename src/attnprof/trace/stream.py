@@ -96,11 +96,12 @@ class Stream:
             self._append((DROP, 0, storage.index, storage.base_line, end), storage)
 
     def finish(self) -> None:
-        """Play what is left and write dirty lines back."""
+        """Play what is left, then write dirty lines back if the policy says so."""
         self._play(np.frombuffer(self._rows, np.int64).reshape(-1, ROW))
         self._rows = array("q")
-        for memory in self.memories:
-            memory.flush()
+        if self._policy.flush:
+            for memory in self.memories:
+                memory.flush()
 
     def _together(self, op: int, operands: Sequence[Operand]) -> None:
         lines = [operand.lines for operand in operands]
