@@ -108,6 +108,8 @@ def test_packages_are_found_by_metadata_and_not_imported(monkeypatch):
     )
     old = explain(Problem(q_heads=4, q_len=64, dtype="float16"), "T4").backend("flash-attn")
     assert [str(r.rule) for r in old.rejections] == ["compute capability"]
+    wide = explain(Problem(q_heads=4, q_len=64, dtype="float16", v_dim=128, dropout=0.1), "A100")
+    assert [str(r.rule) for r in wide.backend("flash-attn").rejections] == ["head dim"]
     assert "flash_attn" not in sys.modules
     assert "flash-attn" not in e.not_installed
     assert "xformers" in e.not_installed

@@ -25,6 +25,7 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
     masks: bool
     dropout: bool
     backward: bool
+    unequal_dims: bool
     note: str
     source: str
 
@@ -59,8 +60,10 @@ def _refusals(s: Situation, package: Package) -> Iterator[Rejection]:
         )  # fmt: skip
     yield from shared.check_dtype(s, package.dtypes, package.name, package.name)
     widest = max(t.shape[-1] for _, t in s.call.tensors)
+    qk, v = s.call.q.shape[-1], s.call.v.shape[-1]
     flags = (
         (Rule.HEAD_DIM, widest > package.max_head_dim, f"head dim {widest} is above {package.max_head_dim}"),
+        (Rule.HEAD_DIM, qk != v and not package.unequal_dims, f"head dims differ: q {qk}, v {v}"),
         (Rule.MASK, s.call.attn_mask is not None and not package.masks, "it takes no mask tensor"),
         (Rule.DROPOUT, s.call.dropout_p > 0 and not package.dropout, "it has no dropout"),
         (Rule.GRAD, s.call.needs_grad and not package.backward, "it has no backward"),
