@@ -166,6 +166,7 @@ def run_target(target: Target) -> None:
     from attnprof.core.variant import Setting
     from attnprof.variants.catalog import find
 
+    torch.cuda.set_device(torch.device(target.device).index or 0)
     variant = find(target.variant)
     problem = variant.problem_for(target.problem)
     inputs = make_inputs(problem, target.device, target.seed)

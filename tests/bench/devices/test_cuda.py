@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from attnprof.bench.devices import open_device
 from attnprof.bench.devices.cuda import CudaDevice, cuda_unavailable
 from attnprof.bench.devices.nvml import Sensors
 from attnprof.core.units import MIB
@@ -157,6 +158,14 @@ def test_why_cuda_cannot_be_used(monkeypatch, version, available, count, said):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: available)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: count)
     assert re.search(said, cuda_unavailable(1))
+
+
+def test_opening_makes_it_the_current_device(monkeypatch):
+    chosen = []
+    monkeypatch.setattr("attnprof.bench.devices.cuda.cuda_unavailable", lambda _index: None)
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    assert open_device("cuda:1").name == "cuda:1"
+    assert chosen == [1]
 
 
 def test_a_device_that_is_there_has_no_reason(monkeypatch):

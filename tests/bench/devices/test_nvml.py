@@ -7,6 +7,7 @@ from itertools import count
 import pytest
 
 from attnprof.bench.devices.cuda import under_load
+from attnprof.bench.devices.fake import FakeDevice
 from attnprof.bench.devices.nvml import open_sensors
 
 UUID = "0b1c"
@@ -101,18 +102,30 @@ def test_no_driver_means_no_sensors():
 
 
 def test_energy_per_call_and_mean_power_under_load():
-    ticks, calls = count(0, 1), []
+    device, calls = FakeDevice(), []
+
+    def call():
+        calls.append(1)
+        device.advance(0.5)
+
     readings = under_load(
-        sensors(throttle=0x4),
-        lambda: calls.append(1),
-        2.5,
-        synchronize=lambda: None,
-        clock=lambda: float(next(ticks)),
+        sensors(throttle=0x4), call, 1.25, synchronize=lambda: None, clock=lambda: device.now_s
     )
-    assert len(calls) == 3  # the clock is asked at 0, then after each call
+    assert len(calls) == 3
     assert readings["energy_j"] == pytest.approx(0.5 / 3)
-    assert readings["power_w"] == pytest.approx(0.5 / 4)
+    assert readings["power_w"] == pytest.approx(0.5 / 1.5)
     assert readings["throttle_sw_power_cap"] == 1.0
+
+
+def test_short_calls_are_queued_in_growing_batches():
+    device, batches = FakeDevice(), []
+
+    def call():
+        batches[-1] += 1
+        device.advance(0.001)
+
+    under_load(sensors(), call, 0.06, synchronize=lambda: batches.append(0), clock=lambda: device.now_s)
+    assert batches == [1, 2, 4, 8, 16, 32, 0]
 
 
 def test_a_card_that_counts_no_energy_keeps_its_momentary_power():

@@ -33,4 +33,7 @@ def open_device(name: str) -> Device:
     if reason:
         way_out = "use --device cpu, or `attnprof predict` for a GPU that is not here"
         raise UsageError(f"device {name!r} cannot be used: {reason}; {way_out}")
+    import torch
+
+    torch.cuda.set_device(index)  # events, graphs and Triton work on the current device
     return CudaDevice(index=index)

@@ -21,6 +21,7 @@ MEMORY_METHOD = "torch.cuda.max_memory_allocated, cuBLAS workspace released befo
 L2_SWEEPS = 4  # the flush writes this many times the L2: its replacement is hashed, not strict LRU
 SMALLEST_SWEEP_BYTES = 64 * MIB
 GRAPH_WARMUP_CALLS = 3
+SHORT_BATCH_S = 0.02
 
 
 def cuda_unavailable(index: int = 0) -> str | None:
@@ -191,15 +192,20 @@ def under_load(
 ) -> dict[str, float]:
     """Readings of `sensors` after `seconds` of repeated calls, with energy per call where the chip counts it.
 
+    Calls are queued in growing batches, so that the chip does not idle between short ones.
+
     Units: energy_j joules per call, power_w watts, gpu_clock_hz hertz; `throttle_<reason>` is 1.0 for each
     reason active at the end.
     """
     synchronize()
-    start, energy_before, calls = clock(), sensors.energy_j(), 0
+    start, energy_before, calls, batch = clock(), sensors.energy_j(), 0, 1
     while calls == 0 or clock() - start < seconds:
-        call()
+        begun = clock()
+        for _ in range(batch):
+            call()
         synchronize()
-        calls += 1
+        calls += batch
+        batch *= 2 if clock() - begun < SHORT_BATCH_S else 1
     readings = {**sensors.read(), **{f"throttle_{reason}": 1.0 for reason in sensors.throttle_reasons()}}
     energy_after, elapsed = sensors.energy_j(), clock() - start
     if energy_before is None or energy_after is None:
