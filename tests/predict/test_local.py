@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from attnprof.core.ceilings import Ceilings, Rate
+from attnprof.core.dtypes import DType
 from attnprof.core.errors import InvalidInput
 from attnprof.core.problem import Problem
-from attnprof.core.record import Measured, Record
-from attnprof.predict.local import calibrate_records
+from attnprof.core.record import Identity, Measured, Record, Weather
+from attnprof.predict.local import calibrate_records, model_of_ceilings
 from attnprof.variants.catalog import find
 
 NAMES = ("naive", "flash_tiled", "sdpa_math")
@@ -68,3 +70,42 @@ def test_a_variant_that_was_not_measured_has_no_time():
 def test_too_few_rows_are_refused_with_the_way_out():
     with pytest.raises(InvalidInput, match="attnprof run"):
         calibrate_records(small_run()[:3], None)
+
+
+def ceilings(**rates: float) -> Ceilings:
+    def rate(best: float) -> Rate:
+        return Rate(best=best, median=best, spread=0.0, samples=3, conditions="")
+
+    identity = Identity(device="cpu", device_name="a CPU", threads=1, versions={})
+    return Ceilings(
+        identity=identity,
+        weather=Weather(),
+        measured_at="",
+        flops={"float32": rate(rates["flops"])},
+        exp={"float32": rate(rates["exp"])},
+        bandwidth={"L3": {"read": rate(3e10)}, "DRAM": {"read": rate(1e10)}},
+        capacities_bytes={"L3": 32 * 2**20},
+        floor_s=rate(1e-6),
+    )
+
+
+def test_ceilings_alone_give_a_broader_interval_and_the_device_name():
+    model = model_of_ceilings(ceilings(flops=1e11, exp=1e9), DType.FLOAT32)
+    (row,) = model.predict(Problem(q_heads=4, q_len=1024), ["naive"])
+    assert row.device == "a CPU"
+    fitted = calibrate_records(small_run(), None).predict(Problem(q_heads=4, q_len=1024), ["naive"])[0]
+    assert row.high_s / row.low_s > fitted.high_s / fitted.low_s
+
+
+def test_twice_the_ceilings_take_less_time():
+    problem = Problem(q_heads=4, q_len=1024)
+    slow, fast = (
+        model_of_ceilings(ceilings(flops=f, exp=f / 100), DType.FLOAT32).predict(problem, ["naive"])[0].time_s
+        for f in (1e11, 2e11)
+    )
+    assert slow > fast
+
+
+def test_a_type_without_a_ceiling_is_refused():
+    with pytest.raises(InvalidInput, match="float16"):
+        model_of_ceilings(ceilings(flops=1e11, exp=1e9), DType.FLOAT16)

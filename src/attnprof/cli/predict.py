@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from attnprof.core.problem import Problem
     from attnprof.predict.api import Prediction
 
 _NONE = "n/a"
@@ -27,7 +28,7 @@ _PIPED_WIDTH = 160  # a file or a pipe has no width of its own
 def predict_command(
     texts: AxisTexts,
     device: Annotated[
-        str, typer.Option(help="A chip of the hardware catalogue, by any usual name.")
+        str, typer.Option(help="A chip by any usual name; cpu: this one, by its ceilings.")
     ] = "H100 SXM",
     variants: Annotated[
         str | None, typer.Option(help="Variants, or kernels such as FlashAttention-3.")
@@ -51,6 +52,8 @@ def predict_command(
 
         local = calibrate_directory(calibrate)
         rows = [row for problem in problems for row in local.predict(problem, names)]
+    elif device in {"cpu", "cuda"}:
+        rows = [row for problem in problems for row in _from_ceilings(problem, device, names)]
     else:
         from attnprof.predict.api import predict
 
@@ -59,6 +62,16 @@ def predict_command(
         print_json({"predictions": rows})
     else:
         _print(rows, explain)
+
+
+def _from_ceilings(problem: Problem, device: str, names: Sequence[str] | None) -> list[Prediction]:
+    """This machine's device, by the ceilings that were measured on it."""
+    from attnprof.bench.devices import open_device
+    from attnprof.predict.local import model_of_ceilings
+    from attnprof.store.ceilings import ceilings_for
+
+    ceilings = ceilings_for(open_device(device).identity())
+    return model_of_ceilings(ceilings, problem.dtype, names).predict(problem, names)
 
 
 def _print(rows: Sequence[Prediction], explain: bool) -> None:

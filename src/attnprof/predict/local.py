@@ -15,6 +15,8 @@ from statistics import median
 import msgspec
 import numpy as np
 
+from attnprof.core.ceilings import Ceilings
+from attnprof.core.dtypes import DType
 from attnprof.core.errors import InvalidInput
 from attnprof.core.problem import Problem
 from attnprof.core.record import Manifest, Record
@@ -23,10 +25,13 @@ from attnprof.predict.api import Prediction
 from attnprof.predict.cases import Floats
 from attnprof.predict.memory import input_bytes
 
-LEAST_ROWS = 6
+Shared = dict[str, tuple[float, float]]  # name -> value and spread of its logarithm
+
+LEAST_ROWS, LEAST_LEVELS = 6, 2
+CEILING_VARIANTS = ("naive", "sdpa_default", "sdpa_math", "sdpa_flash")
 _USUAL_LLC_BYTES = 32 * 2**20
 # Logarithms of shared values: prior per thread, and how wrong the prior may be.
-_SHARED = {
+_SHARED: Shared = {
     "overhead_s": (20e-6, 1.5),
     "flops_per_s": (6e10, 0.7),
     "pair_s": (1e-9, 1.0),
@@ -35,6 +40,7 @@ _SHARED = {
 }
 _OWN = {"overhead_s": 1.0, "flops_per_s": 0.15, "pair_s": 1.5}  # spread of a variant around the shared value
 _RATES = frozenset({"flops_per_s", "cache_bytes_per_s", "memory_bytes_per_s"})
+_CEILING_SPREAD, _MATMUL_SHARE, _OPERATIONS_PER_PAIR, _UNFITTED_NOISE = 0.3, 0.8, 4.0, 0.2
 _STEPS, _NUDGE, _LONGEST_STEP, _LEAST_NOISE, _MOST_NOISE, _TAIL = 40, 1e-4, 0.5, 0.06, 0.3, 2.5
 _NORMAL_80 = 1.2816
 
@@ -51,16 +57,17 @@ class _Work:
 
 
 class LocalModel:
-    """A calibrated device."""
+    """A device whose constants come from its own rows, or from its measured ceilings alone."""
 
     def __init__(
-        self, device: str, llc_bytes: float, works: Sequence[_Work], seconds: Floats, threads: int
+        self, device: str, llc_bytes: float, variants: Sequence[str], shared: Shared, basis: str
     ) -> None:
-        self.device, self.llc_bytes, self.rows = device, llc_bytes, len(works)
-        self.variants = sorted({work.variant for work in works})
-        self._start, self._precision = _prior(self.variants, threads)
+        self.device, self.llc_bytes, self.basis = device, llc_bytes, basis
+        self.variants = sorted(set(variants))
+        self._start, self._precision = _prior(self.variants, shared)
         self._point = self._start.copy()
-        self._fit(works, np.log(seconds))
+        self._noise: float = _UNFITTED_NOISE
+        self._covariance: Floats = np.diag(1 / self._precision)
 
     def constants(self) -> dict[str, dict[str, float]]:
         """The fitted constants by variant. Units: in their names."""
@@ -106,7 +113,7 @@ class LocalModel:
         spread = float(np.exp(_NORMAL_80 * np.sqrt(self._noise**2 + slope @ self._covariance @ slope)))
         return msgspec.structs.replace(
             bare, time_s=seconds, low_s=seconds / spread, high_s=seconds * spread, resources_s=parts,
-            binding=max(parts, key=lambda key: parts[key]), assumptions=(f"calibrated on {self.rows} rows",),
+            binding=max(parts, key=lambda key: parts[key]), assumptions=(self.basis,),
         )  # fmt: skip
 
     def _values(self, point: Floats, variant: str) -> Floats:
@@ -134,7 +141,8 @@ class LocalModel:
         moved = [self._log_s(self._point + _NUDGE * unit, works) for unit in np.eye(len(self._point))]
         return np.array([(other - base) / _NUDGE for other in moved]).T
 
-    def _fit(self, works: Sequence[_Work], log_s: Floats) -> None:
+    def fit(self, works: Sequence[_Work], log_s: Floats) -> None:
+        """Move the constants towards measured rows. Units: log of seconds."""
         noise = _LEAST_NOISE
         for _ in range(_STEPS):
             residual = log_s - self._log_s(self._point, works)
@@ -144,7 +152,7 @@ class LocalModel:
             normal = slopes.T @ (slopes * weights[:, None]) + np.diag(self._precision)
             pull = slopes.T @ (weights * residual) - self._precision * (self._point - self._start)
             self._point = self._point + np.clip(np.linalg.solve(normal, pull), -_LONGEST_STEP, _LONGEST_STEP)
-        self._noise, self._covariance = noise, np.linalg.inv(normal)
+        self._noise, self._covariance = noise, np.asarray(np.linalg.inv(normal), dtype=np.float64)
 
 
 def calibrate_directory(directory: Path | str) -> LocalModel:
@@ -168,10 +176,40 @@ def calibrate_records(records: Sequence[Record], manifest: Manifest | None) -> L
             "better 20, such as `attnprof run --variants naive,sdpa_default,sdpa_math --seq-lens 64:1024:x2`"
         )
     seconds = np.array([median(record.measured.samples_s) for record, _ in known if record.measured])
+    works = [work for _, work in known]
     identity = manifest.identity if manifest else None
     llc = max(identity.caches_bytes.values(), default=0) if identity else 0
-    return LocalModel(identity.device_name if identity else "the run's device", llc or _USUAL_LLC_BYTES,
-                      [work for _, work in known], seconds, identity.threads if identity else 1)  # fmt: skip
+    model = LocalModel(
+        identity.device_name if identity else "the run's device",
+        llc or _USUAL_LLC_BYTES,
+        [work.variant for work in works],
+        _usual(identity.threads if identity else 1),
+        f"calibrated on {len(works)} rows",
+    )
+    model.fit(works, np.log(seconds))
+    return model
+
+
+def model_of_ceilings(ceilings: Ceilings, dtype: DType, variants: Sequence[str] | None = None) -> LocalModel:
+    """This device by its measured ceilings, for one element type, with no kernel measured.
+
+    Raises: InvalidInput when the ceilings lack the type's matmul or exponential rate, or the bandwidths.
+    """
+    flops, exp = ceilings.flops.get(dtype), ceilings.exp.get(dtype)
+    levels = [max(rate.best for rate in kernels.values()) for kernels in ceilings.bandwidth.values()]
+    if flops is None or exp is None or len(levels) < LEAST_LEVELS:
+        lacks = "matmul rate" if flops is None else "exponential rate" if exp is None else "bandwidths"
+        raise InvalidInput(f"the ceilings of {ceilings.identity.device_name} have no {lacks} for {dtype}")
+    shared = {
+        "overhead_s": (_usual(1)["overhead_s"][0], 1.0),
+        "flops_per_s": (flops.best * _MATMUL_SHARE, _CEILING_SPREAD),
+        "pair_s": (_OPERATIONS_PER_PAIR / exp.best, 2 * _CEILING_SPREAD),
+        "cache_bytes_per_s": (levels[-2], _CEILING_SPREAD),
+        "memory_bytes_per_s": (levels[-1], _CEILING_SPREAD),
+    }
+    llc = max(ceilings.capacities_bytes.values(), default=_USUAL_LLC_BYTES)
+    names = variants or CEILING_VARIANTS
+    return LocalModel(ceilings.identity.device_name, llc, names, shared, "from this device's ceilings alone")
 
 
 def _work(name: str, problem: Problem, cost: Cost) -> _Work:
@@ -180,9 +218,14 @@ def _work(name: str, problem: Problem, cost: Cost) -> _Work:
                  bytes=float(cost.logical.total_bytes), live_bytes=float(live))  # fmt: skip
 
 
-def _prior(variants: Sequence[str], threads: int) -> tuple[Floats, Floats]:
-    """Start and precision of all logarithms: the shared values, then each variant's own deviations."""
+def _usual(threads: int) -> Shared:
+    """What a core gives, before anything is measured."""
     speed = {name: threads if name in _RATES else 1 / threads for name in _SHARED} | {"overhead_s": 1.0}
-    start = [np.log(value * speed[name]) for name, (value, _) in _SHARED.items()]
-    spreads = [spread for _, spread in _SHARED.values()] + list(_OWN.values()) * len(variants)
+    return {name: (value * speed[name], spread) for name, (value, spread) in _SHARED.items()}
+
+
+def _prior(variants: Sequence[str], shared: Shared) -> tuple[Floats, Floats]:
+    """Start and precision of all logarithms: the shared values, then each variant's own deviations."""
+    start = [float(np.log(shared[name][0])) for name in _SHARED]
+    spreads = [shared[name][1] for name in _SHARED] + list(_OWN.values()) * len(variants)
     return np.array(start + [0.0] * len(_OWN) * len(variants)), 1 / np.array(spreads) ** 2
