@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import subprocess
+from types import SimpleNamespace
 
 import pytest
+import torch
 
-from attnprof.bench.ncu import METRICS, Target, count, counters_unavailable, ncu_command
+from attnprof.bench.ncu import METRICS, Target, count, counters_unavailable, ncu_command, run_target
 from attnprof.bench.ncu_csv import DRAM_READ, DRAM_WRITE, L2_ALL, L2_READ, L2_WRITE, parse_ncu_csv
 from attnprof.core.errors import InvalidInput, KernelError
 from attnprof.core.problem import Problem
+from attnprof.core.variant import renamed
+from attnprof.variants import catalog
 
 TARGET = Target(variant="naive", problem=Problem(q_len=64))
 COLUMNS = (
@@ -170,3 +174,19 @@ def test_why_there_are_no_counters(tmp_path, monkeypatch):
     assert "perf or likwid" in counters_unavailable("cpu", tmp_path)
     monkeypatch.setattr("shutil.which", lambda _name: "/usr/local/cuda/bin/ncu")
     assert counters_unavailable("cuda") == ""
+
+
+def test_the_child_counts_one_call_after_the_warm_up(monkeypatch):
+    log = []
+    runtime = SimpleNamespace(
+        cudaProfilerStart=lambda: log.append("start"), cudaProfilerStop=lambda: log.append("stop")
+    )
+    monkeypatch.setattr(torch.cuda, "set_device", lambda index: log.append(f"device {index}"))
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: log.append("wait"))
+    monkeypatch.setattr(torch.cuda, "cudart", lambda: runtime)
+    spied = renamed(
+        find("naive"), prepare=lambda _problem, _setting: lambda q, _k, _v: log.append("call") or q
+    )
+    monkeypatch.setattr(catalog, "find", lambda _name: spied)
+    run_target(Target(variant="spied", problem=Problem(q_len=16), device="cpu"))
+    assert log == ["device 0", "call", "call", "call", "wait", "start", "call", "wait", "stop"]

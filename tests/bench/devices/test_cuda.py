@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -173,3 +174,42 @@ def test_a_device_that_is_there_has_no_reason(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     assert cuda_unavailable(0) is None
+
+
+def test_a_graph_is_captured_after_warm_up_on_a_side_stream(monkeypatch):
+    log = []
+
+    def scope(name):
+        @contextmanager
+        def entered(*_):
+            log.append(f"enter {name}")
+            yield
+            log.append(f"leave {name}")
+
+        return entered
+
+    stream = SimpleNamespace(wait_stream=lambda _other: log.append("wait"))
+    monkeypatch.setattr(torch.cuda, "Stream", lambda _index: stream)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda _index: stream)
+    monkeypatch.setattr(torch.cuda, "stream", scope("side"))
+    monkeypatch.setattr(torch.cuda, "graph", scope("capture"))
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", lambda: SimpleNamespace(replay=lambda: log.append("replay")))
+
+    replay = CudaDevice().captured(lambda: log.append("call") or "o")
+    side = ["wait", "enter side", "call", "call", "call", "leave side", "wait"]
+    assert log == [*side, "enter capture", "call", "leave capture"]
+    assert replay() == "o"
+    assert log[-1] == "replay"
+
+
+@pytest.mark.usefixtures("cuda")
+def test_kernel_names_are_those_on_the_device_in_order_of_start(monkeypatch):
+    from torch._C._autograd import DeviceType
+
+    def event(name, start, kind=DeviceType.CUDA):
+        return SimpleNamespace(name=lambda: name, start_ns=lambda: start, device_type=lambda: kind)
+
+    events = [event("softmax", 30), event("aten::mm", 5, DeviceType.CPU), event("gemm", 10)]
+    profiler = SimpleNamespace(kineto_results=SimpleNamespace(events=lambda: events))
+    monkeypatch.setattr("torch.autograd.profiler.profile", lambda **_: nullcontext(profiler))
+    assert CudaDevice().kernel_names(lambda: None) == ("gemm", "softmax")
