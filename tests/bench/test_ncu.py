@@ -185,7 +185,7 @@ def test_the_child_counts_one_call_after_the_warm_up(monkeypatch):
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: log.append("wait"))
     monkeypatch.setattr(torch.cuda, "cudart", lambda: runtime)
     spied = renamed(
-        find("naive"), prepare=lambda _problem, _setting: lambda q, _k, _v: log.append("call") or q
+        catalog.find("naive"), prepare=lambda _problem, _setting: lambda q, _k, _v: log.append("call") or q
     )
     monkeypatch.setattr(catalog, "find", lambda _name: spied)
     run_target(Target(variant="spied", problem=Problem(q_len=16), device="cpu"))
