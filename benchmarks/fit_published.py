@@ -12,8 +12,8 @@ import numpy as np
 
 from attnprof.predict.cases import Columns
 from attnprof.predict.fit import DEFAULT_SPREAD, Fit, Spread, predicted_s
+from attnprof.predict.leaving_out import fit_rows, packaged_rows
 from attnprof.predict.published import PublishedRow
-from attnprof.predict.validation import fit_rows, packaged_rows
 
 TARGET = Path(__file__).parent.parent / "src/attnprof/predict/data/fit.json"
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 from attnprof.core.units import MIB
 from attnprof.predict.cases import Columns
 from attnprof.predict.fit import predicted_s, shipped
+from attnprof.predict.leaving_out import leave_source_out
 from attnprof.predict.memory import library_workspace_bytes, published_peak_bytes
 from attnprof.predict.published import PublishedRow, packaged_text, parse_rows
-from attnprof.predict.validation import Errors, Group, ModeReport, Validation, leave_source_out, validate
+from attnprof.predict.validation import Errors, Group, ModeReport, Validation, validate
 
 PROFILE = "RTX 2070"
 OUTLIER = 1.5

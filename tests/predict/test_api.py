@@ -42,6 +42,7 @@ def test_long_cache_decode_counts():
     row = one(problem)
     assert row.compulsory_bytes == 671_809_536
     assert row.useful_flops / 4.1408e-3 == pytest.approx(1.6208e12, rel=1e-3)
+    assert row.compulsory_bytes / 4.1408e-3 == pytest.approx(162.24e9, rel=1e-4)
 
 
 @pytest.mark.parametrize(("head_dim", "share"), [(64, 1.0), (128, 0.5)])

@@ -7,8 +7,9 @@ from functools import cache
 import numpy as np
 import pytest
 
+from attnprof.predict.leaving_out import packaged_rows
 from attnprof.predict.published import packaged_text, parse_rows
-from attnprof.predict.validation import Validation, baselines, packaged_rows, roofline_s, validate
+from attnprof.predict.validation import Validation, baselines, roofline_s, validate
 
 
 @cache
@@ -90,3 +91,33 @@ def test_an_empty_table_has_no_figures():
     result = validate(packaged_text().splitlines()[0])
     assert (result.rows, result.predicted, result.median_abs_rel_error) == (0, 0, None)
     assert parse_rows(packaged_text().splitlines()[0]) == ([], [])
+
+
+def note_above_peak(**cells: str) -> str:
+    """What is said of one row that claims too much."""
+    base = {
+        "source_id": "s", "gpu": "H100 SXM", "kernel": "flash decode", "dtype": "fp16", "batch": "1", "heads_q": "32",
+        "heads_kv": "8", "seqlen_q": "1", "seqlen_k": "4096", "head_dim": "128", "causal": "0", "pass": "fwd",
+        "metric": "time", "value": "5", "unit": "us",
+    } | cells  # fmt: skip
+    text = "\n".join(",".join(line) for line in (base.keys(), base.values()))
+    notes = validate(text, ("source",)).above_peak
+    return notes[0].detail if notes else ""
+
+
+def test_a_decode_above_the_bandwidth_is_flagged():
+    assert "100.3%" in note_above_peak()
+    assert note_above_peak(value="6") == ""
+
+
+def test_a_causal_rate_counted_twice_is_flagged():
+    shape = {
+        "seqlen_q": "8192",
+        "seqlen_k": "8192",
+        "heads_kv": "32",
+        "causal": "1",
+        "kernel": "FlashAttention-2",
+    }
+    rate = {"gpu": "A100 SXM 80GB", "metric": "tflops", "unit": "TFLOP/s"}
+    assert "121" in note_above_peak(**shape, **rate, value="378")
+    assert note_above_peak(**shape, **rate, value="189") == ""

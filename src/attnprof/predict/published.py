@@ -16,6 +16,7 @@ from attnprof.core.mask import Align, Causal, Full, Mask, Window
 from attnprof.core.problem import Direction, Problem
 from attnprof.predict.cases import Case
 from attnprof.predict.chips import ChipModel, chip_model
+from attnprof.predict.conventions import DTYPES, PASSES, UNITS, conventional_flops, stored_bytes, variation
 from attnprof.predict.kernels import SPLIT_KV, Family, family_of
 
 COLUMNS = (
@@ -23,32 +24,6 @@ COLUMNS = (
     "seqlen_k", "head_dim", "causal", "pass", "metric", "value", "unit", "note",
 )  # fmt: skip
 _OPTIONAL = frozenset({"address", "kernel_version", "note"})
-_PASSES = {
-    "fwd": Direction.FWD, "forward": Direction.FWD, "bwd": Direction.BWD, "backward": Direction.BWD,
-    "fwd+bwd": Direction.FWD_BWD, "fwd_bwd": Direction.FWD_BWD, "fwdbwd": Direction.FWD_BWD,
-}  # fmt: skip
-_UNITS = {
-    "time": {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
-    "tflops": {
-        "TFLOP/s": 1e12,
-        "TOP/s": 1e12,
-        "TFLOPS": 1e12,
-        "TFLOPs/s": 1e12,
-        "GFLOP/s": 1e9,
-        "PFLOP/s": 1e15,
-    },
-    "hbm_bw": {"TB/s": 1e12, "GB/s": 1e9},
-    "peak_mem": {"MB": 1e6, "MiB": 2.0**20, "GB": 1e9, "GiB": 2.0**30},
-}
-# Stored precision of Q K^T, of P V, bytes of q and of k and v.
-_DTYPES: dict[str, tuple[str, str, float, float]] = {
-    "fp16": ("fp16", "fp16", 2, 2), "bf16": ("fp16", "fp16", 2, 2), "fp16/bf16": ("fp16", "fp16", 2, 2),
-    "fp32": ("fp32", "fp32", 4, 4), "fp8": ("fp8", "fp8", 1, 1), "fp8_e4m3": ("fp8", "fp8", 1, 1),
-    "mxfp8": ("mxfp8", "mxfp8", 1, 1), "int8/fp16": ("int8", "fp16acc", 1, 1.5), "int8/fp8": ("int8", "fp8", 1, 1),
-    "int4/fp8": ("int4", "fp8", 1, 1), "fp4": ("fp4", "fp4", 1, 0.5), "bf16 q, fp8 kv": ("fp16", "fp16", 2, 1),
-    "half": ("fp16", "fp16", 2, 2), "float16": ("fp16", "fp16", 2, 2), "float8_e4m3fn": ("fp8", "fp8", 1, 1),
-    "bfloat16": ("fp16", "fp16", 2, 2), "float32": ("fp32", "fp32", 4, 4),
-}  # fmt: skip
 # A row that names no dtype is taken as 16 bits, which its throughput implies.
 _UNNAMED_DTYPE = "fp16"
 _LATENT_ROPE_DIM = 64
@@ -142,29 +117,29 @@ def _parse(number: int, cells: Mapping[str, str]) -> PublishedRow:
     if "bottom-right" in note or family in SPLIT_KV:
         problem = _bottom_right(problem)
     case = _case(cells, problem, family, chip)
-    flops, stored = _conventional_flops(case), _stored(case)
+    flops, stored = conventional_flops(case), stored_bytes(case)
     seconds = {"time": value, "tflops": flops / value, "hbm_bw": stored / value}.get(metric)
     return PublishedRow(
         number=number, source=cells["source_id"], address=cells["address"], gpu=cells["gpu"],
         kernel=cells["kernel"], metric=metric, value=value,
         seconds=seconds, flops=flops, stored_bytes=stored, case=case, note=note, problem=problem,
         setup="|".join((cells["kernel"], cells["kernel_version"], cells["gpu"], cells["pass"], cells["dtype"],
-                        _variation(note))),
+                        variation(note))),
     )  # fmt: skip
 
 
 def _value(cells: Mapping[str, str]) -> tuple[str, float]:
     metric, unit = cells["metric"], cells["unit"]
-    if metric not in _UNITS:
-        raise _Skip("unknown metric", f"metric {metric!r} is not one of {', '.join(_UNITS)}")
-    if unit not in _UNITS[metric]:
+    if metric not in UNITS:
+        raise _Skip("unknown metric", f"metric {metric!r} is not one of {', '.join(UNITS)}")
+    if unit not in UNITS[metric]:
         raise _Skip(
-            "missing or unknown unit", f"unit {unit!r} of {metric} is not one of {', '.join(_UNITS[metric])}"
+            "missing or unknown unit", f"unit {unit!r} of {metric} is not one of {', '.join(UNITS[metric])}"
         )
     value = _number(cells["value"], "value")
     if value is None or not 0 < value < 1e12:
         raise _Skip("value is nonsense", f"value {cells['value']!r} is not a positive finite number")
-    return metric, value * _UNITS[metric][unit]
+    return metric, value * UNITS[metric][unit]
 
 
 def _number(text: str, name: str) -> float | None:
@@ -192,9 +167,9 @@ def _chip(gpu: str) -> ChipModel:
 
 
 def _direction(text: str) -> Direction:
-    if text.lower() not in _PASSES:
-        raise _Skip("unknown pass", f"pass {text!r} is not one of {', '.join(_PASSES)}")
-    return _PASSES[text.lower()]
+    if text.lower() not in PASSES:
+        raise _Skip("unknown pass", f"pass {text!r} is not one of {', '.join(PASSES)}")
+    return PASSES[text.lower()]
 
 
 def _problem(cells: Mapping[str, str], direction: Direction) -> Problem:
@@ -257,9 +232,9 @@ def _family(kernel: str, chip: ChipModel, problem: Problem) -> Family:
 
 def _precisions(dtype: str) -> tuple[str, str, float, float]:
     key = dtype.lower() or _UNNAMED_DTYPE
-    if key not in _DTYPES:
-        raise _Skip("unknown dtype", f"dtype {dtype!r} is not one of {', '.join(_DTYPES)}")
-    return _DTYPES[key]
+    if key not in DTYPES:
+        raise _Skip("unknown dtype", f"dtype {dtype!r} is not one of {', '.join(DTYPES)}")
+    return DTYPES[key]
 
 
 def _case(cells: Mapping[str, str], problem: Problem, family: Family, chip: ChipModel) -> Case:
@@ -282,27 +257,3 @@ def _case(cells: Mapping[str, str], problem: Problem, family: Family, chip: Chip
         dropout=re.search(r"variant: dropout|case dropout", note) is not None,
         deterministic="deterministic" in note,
     )  # fmt: skip
-
-
-def _conventional_flops(case: Case) -> float:
-    """FLOPs as sources count them: a square causal mask is exactly half, the backward 5 of the forward's 2 matmuls."""
-    square = case.causal and not case.windowed and case.q_len == case.kv_len
-    pairs = case.q_len * case.kv_len / 2 if square else case.pairs
-    forward = case.qk_dim + case.v_dim
-    backward = 3 * case.qk_dim + 2 * case.v_dim
-    terms = {Direction.FWD: forward, Direction.BWD: backward, Direction.FWD_BWD: forward + backward}
-    return 2.0 * case.batch * case.q_heads * pairs * terms[case.direction]
-
-
-def _stored(case: Case) -> float:
-    """q, k, v and o in 16 bits or the stated storage, each once: what published bandwidths divide by."""
-    dims = case.qk_dim + case.v_dim
-    q_and_o = case.batch * case.q_heads * case.q_len * dims * case.q_element_bytes
-    heads_and_dims = case.qk_dim if case.latent else case.kv_heads * dims
-    return float(q_and_o + case.batch * case.kv_len * heads_and_dims * case.kv_element_bytes)
-
-
-def _variation(note: str) -> str:
-    """What a note says about the kernel rather than the shape."""
-    kept = re.sub(r"model=[^;]*;?|head_dim_v=\d+;?|bar label.*?defaults;?|batch=.*?script|\s+", " ", note)
-    return re.sub(r"\s+", " ", kept).strip(" ;")
