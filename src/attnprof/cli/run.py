@@ -104,7 +104,7 @@ def _measure(sweep: Sweep, out: Path, resume: bool) -> Run:
         if finished:
             _refuse_other(out, ready)
         with RunWriter(out) as writer:
-            begun = manifest.begin(sweep, ready, tuple(sys.argv))
+            begun = manifest.begin(sweep, ready, ("attnprof", *sys.argv[1:]))
             writer.write_manifest(begun)
             _run_with_progress(sweep, worker, writer, finished)
             writer.write_manifest(manifest.finish(begun))
