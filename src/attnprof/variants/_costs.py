@@ -31,7 +31,8 @@ def expanded_sdpa_cost(problem: Problem) -> Cost:
             make_term(at, "dK summed by group", read="B*H_q*N_k*d*e", write="B*H_k*N_k*d*e"),
             make_term(at, "dV summed by group", read="B*H_q*N_k*d_v*e", write="B*H_k*N_k*d_v*e"),
         ]
-        copies *= 2
+        # Gradients of the copies stand in for dK and dV, which are summed when the kernel's scratch is gone.
+        copies = copies * (2 if has_forward(problem) else 1) - problem.k_bytes - problem.v_bytes
     return msgspec.structs.replace(
         inner,
         logical=msgspec.structs.replace(inner.logical, terms=tuple(terms)),

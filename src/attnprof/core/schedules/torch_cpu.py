@@ -15,6 +15,10 @@ from attnprof.core.schedules.tiling import visits
 from attnprof.core.traffic import Cost, Term, Tiles
 
 KV_SPLIT = 512
+# Per thread a score tile, row maximum and sum, and an output tile; types below 32 bit add a tile of their own.
+_FORWARD_SCRATCH = "t*B_r*(B_c + d_v + 2)*c"
+# A copy of dO; per thread the tiles of P and dS; one row vector.
+_BACKWARD_SCRATCH = "B*H_q*N_q*d_v*e + 2*t*B_r*B_c*c + B_r*c"
 _Q_SPLITS = ((768, 256), (192, 64), (0, 32))
 
 
@@ -88,12 +92,18 @@ def _backward(at: dict[str, Number]) -> list[Term]:
 
 
 def _workspace(problem: Problem, at: dict[str, Number], masked: bool) -> int:
-    """LSE, and per thread: score tile, row maximum and sum, output tile; 16-bit types add one more tile."""
-    tile = "t*B_r*(B_c + d_v + 2)*c"
-    reduced = "t*B_r*B_c*e" if problem.dtype.bits < 32 else "0"
-    parts = [LSE, tile, reduced]
-    if masked:
-        parts.append("N_q*N_k*e")  # a boolean mask is copied to the element type first
+    """Peak above the results: LSE and a mask copied to the element type stay, the two passes' scratch does not.
+
+    The forward's scratch is gone when the gradients are allocated, so a training call needs the larger of both.
+    """
+    scratch = 0
     if has_backward(problem):
-        parts += ["t*B_r*(B_c + 1)*c", reduced]
-    return sum(evaluate(part, at) for part in parts)
+        scratch = evaluate(_BACKWARD_SCRATCH, at) + (
+            evaluate("2*t*B_r*B_c*e", at) if at["e"] != at["c"] else 0
+        )
+    if not has_forward(problem):
+        return scratch
+    forward = evaluate(_FORWARD_SCRATCH, at) + (evaluate("t*B_r*B_c*e", at) if at["e"] != at["c"] else 0)
+    gradients = problem.compulsory_write_bytes - problem.o_bytes
+    kept = evaluate(LSE, at) + (evaluate("N_q*N_k*e", at) if masked else 0)
+    return kept + max(scratch, forward - gradients)
