@@ -7,6 +7,7 @@ Needs valgrind and a C compiler; about 20 s a call at 512 and 90 s at 2048.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from attnprof.core.axes import parse_ints
@@ -32,9 +33,8 @@ which the traced fills no longer fall) is not within a factor 2 of the last leve
 """
 
 
-def rows(lengths: tuple[int, ...]) -> list[str]:
+def rows(lengths: tuple[int, ...]) -> Iterator[str]:
     """One row a call."""
-    table = []
     for n in lengths:
         problem = Problem(q_len=n, head_dim=64)
         for name in VARIANTS:
@@ -48,20 +48,22 @@ def rows(lengths: tuple[int, ...]) -> list[str]:
                 verdict = (
                     "near" if near else "within 15%" if abs(done.relative_error) <= 0.15 else "ABOVE 15%"
                 )
-                table.append(
+                yield (
                     f"| {name} | {n} | {format_bytes(capacity)} | {done.fill_bytes:,} | {done.traced_fill_bytes:,} "
                     f"| {done.relative_error:+.1%} | {done.write_back_bytes:,} | {done.traced_write_back_bytes:,} "
                     f"| {format_bytes(needed) if needed else 'above 64 MiB'} | {verdict} |"
                 )
-                sys.stderr.write(table[-1] + "\n")
-    return table
 
 
 def main() -> None:
     """Simulate every call and write the table."""
     lengths = parse_ints(sys.argv[1] if len(sys.argv) > 1 else "512,1024,2048", "lengths")
     OUT.parent.mkdir(parents=True, exist_ok=True)
-    OUT.write_text(HEAD + "\n".join(rows(lengths)) + "\n", encoding="utf-8")
+    with OUT.open("w", encoding="utf-8") as file:
+        file.write(HEAD)
+        for row in rows(lengths):  # each takes a while: written at once
+            file.write(row + "\n")
+            file.flush()
 
 
 if __name__ == "__main__":

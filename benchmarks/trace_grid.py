@@ -3,7 +3,7 @@
 Run: python benchmarks/trace_grid.py
 
 The memory of a tiled case is the smallest of 1, 1.25, .. 3 times its tile capacity (`tile_capacity_bytes`) in which
-the tiles' temporaries cause no traffic: the size from which the closed form claims to hold. Lengths are chosen so that
+the tiles that should stay on chip do: the size from which the closed form holds. Lengths are chosen so that
 K and V of a head are several times that memory (below it, K and V simply stay: that is the curve's other plateau).
 """
 
@@ -35,6 +35,7 @@ ON_CHIP = {
     "S", "P", "dP", "dS", "temporaries", "Q copy", "K copy", "V copy", "dO copy", "O partial",
     "dK partial", "dV partial",
 }  # fmt: skip
+STAYS = {"FA2": ("Q",), "FA1": ("K", "V")}
 LABELS = {
     "K expanded": "K copy", "V expanded": "V copy", "K (backward)": "K", "V (backward)": "V", "Q (backward)": "Q",
     "dQ in fp32": "dQ partial", "dK, dV by query head": "dK, dV", "dK": "dK, dV", "dV": "dK, dV",
@@ -113,6 +114,9 @@ def masked_cases() -> Iterator[Case]:
                     "FA2 window", flash_tiled_with, tile, tile, 2, dtype=dtype, head_dim=d, window=True
                 )
     yield tiled("FA2 causal", flash_tiled_with, 64, 64, 2, head_dim=64, mask=Causal())
+    for d in (32, 64, 80, 128):  # a window shorter than the memory, and K and V that fit: K and V then stay
+        yield tiled("FA2 short window", flash_tiled_with, 64, 64, 2, head_dim=d, mask=Window(127, 0))
+        yield tiled("FA2 short keys", flash_tiled_with, 64, 64, 0, head_dim=d)
 
 
 def other_cases() -> Iterator[Case]:
@@ -164,10 +168,13 @@ def by_label(terms: tuple[Term, ...]) -> Counter[str]:
     return sums
 
 
-def applicable(points: list[TracePoint]) -> TracePoint:
-    """The smallest memory in which temporaries of the tiles cause no traffic; the largest where none is."""
-    clean = (p for p in points if len(points) == 1 or not any(p.tensor_bytes(name) for name in ON_CHIP))
-    return next(clean, points[-1])
+def applicable(case: Case, points: list[TracePoint], model: Counter[str]) -> TracePoint:
+    """The smallest memory in which tiles that should stay do (temporaries, and what is read once); else the largest."""
+    for point in points if len(points) > 1 else ():
+        stays = all(point.tensor_bytes(name) <= model[name] for name in STAYS[case.family.split()[0]])
+        if stays and not any(point.tensor_bytes(name) for name in ON_CHIP):
+            return point
+    return points[-1]
 
 
 def causes(point: TracePoint, logical: tuple[Term, ...], total: int) -> str:
@@ -183,8 +190,8 @@ def run() -> tuple[list[str], list[float]]:
     rows, errors = [], []
     for number, case in enumerate(cases(), start=1):
         points = list(trace(case.variant, case.problem, case.capacities))
-        point = applicable(points)
         logical = case.variant.cost(case.problem).logical
+        point = applicable(case, points, by_label(logical.terms))
         error = point.total_bytes / logical.total_bytes - 1
         errors.append(error)
         why = causes(point, logical.terms, logical.total_bytes) if abs(error) > 0.01 else ""
@@ -218,7 +225,18 @@ def main() -> None:
     sys.stderr.write(f"{len(errors)} problems in {time.perf_counter() - start:.0f} s -> {OUT}\n")
 
 
-NOTES = """TODO
+NOTES = """The memory of a tiled case is the smallest of 1, 1.25, .. 3 times its tile capacity in which the tiles that
+should stay on chip do (temporaries, and the tile that the loop order reads once); naive runs in 160 KiB. Unless the
+family says "short", K and V of a head are several times the memory.
+
+Deviations and their causes, by term:
+
+* **K and V below the form** (short window, short keys): the form streams K and V again for every tile of queries; when
+  the keys of neighbouring tiles fit the memory together they are still there. Early tiles of a causal mask and of a
+  long window see few keys and do the same, which is the -0.1% to -1% of those families.
+* **Row statistics and dO by a fraction of a percent** (FA1, backward): one small tile of them is still held from one
+  pass to the next.
+* **Ragged**: rows that do not end on a line of 64 B are fetched with their neighbour's bytes, +0.003% at most.
 """
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from attnprof.trace.effects import Effects, effects, named_arguments, tensors_in
 from attnprof.trace.fused import Play, schedule_of
-from attnprof.trace.labels import result_label
+from attnprof.trace.labels import TEMPORARY, result_label
 from attnprof.trace.ranges import line_runs
 from attnprof.trace.storages import Storage, Storages
 from attnprof.trace.stream import Operand, Stream
@@ -59,8 +59,12 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch lea
         kwargs = kwargs or {}
         result = func(*args, **kwargs)
         effect = effects(func)
+        results = tensors_in(result)
         if effect.moves_data:
-            self._record(effect, named_arguments(func, args, kwargs), tensors_in(result))
+            self._record(effect, named_arguments(func, args, kwargs), results)
+        else:
+            for tensor in results:  # allocated, not yet written
+                self._storages.of(tensor, TEMPORARY)
         return result
 
     # --- one operator -----------------------------------------------------------------------------------------
@@ -105,7 +109,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch lea
             self._storages.of(tensor, result_label(effect.name, sources, effect.matmul, boolean))
         for tensor in mutated:
             storage = self._storages.of(tensor)
-            if storage.label == "temporaries" or effect.name in {"exp_", "exp2_"}:
+            if storage.label == TEMPORARY or effect.name in {"exp_", "exp2_"}:
                 storage.label = result_label(effect.name, sources, effect.matmul, tensor.dtype is torch.bool)
 
     def _parts(
