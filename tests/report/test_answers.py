@@ -69,6 +69,23 @@ def test_a_loss_in_between_moves_the_crossover_up():
     assert crossing.length == 256
 
 
+def test_medians_whose_intervals_overlap_are_not_separated():
+    naive, near, far = record("naive"), record("a", outcome=measured(99)), record("b", outcome=measured(50))
+    assert answer(naive, far).tied == ()
+    assert (answer(naive, near).best.variant, answer(naive, near).tied) == ("a", ("naive",))
+    without_samples = record("naive", outcome=measured(samples_s=(), rounds=()))
+    assert answer(without_samples, near).tied == ()
+
+
+def test_a_crossover_whose_interval_reaches_one_is_doubtful():
+    spread = tuple(1e-4 * (0.5 + step / 4) for step in range(5))  # 50 to 150 us, median 100 us
+    rough = measured(samples_s=spread[:4], rounds=tuple(range(4)))
+    (doubtful,) = crossovers(find([record("naive"), record("x", outcome=rough)]))
+    assert (doubtful.length, doubtful.certain) == (1024, False)
+    (sure,) = crossovers(find([record("naive"), record("x", outcome=measured(50))]))
+    assert (sure.length, sure.certain) == (1024, True)
+
+
 def test_never_faster_has_no_crossover():
     (crossing,) = crossovers(find([record("naive", 64), record("x", 64, measured(200))]))
     assert crossing.length is None

@@ -104,6 +104,21 @@ def test_the_answer_in_words():
     assert "sdpa_flash beats naive from N = 512 on" in parts["Crossover with naive"][0]
 
 
+def test_doubts_stand_beside_the_answer():
+    parts = {
+        p.heading: p.sentences
+        for p in build(results([record("naive"), record("a", outcome=measured(99))]), "t").story
+    }
+    assert (
+        "a, 1.01 times naive at best (not separated from naive at N = 1024)"
+        in parts["Fastest correct kernel"][0]
+    )
+    spread = tuple(1e-4 * (0.5 + step / 4) for step in range(4))
+    rough = record("x", outcome=measured(samples_s=spread, rounds=tuple(range(4))))
+    parts = {p.heading: p.sentences for p in build(results([record("naive"), rough]), "t").story}
+    assert "from N = 1024 (the interval of the speed-up reaches 1 there)" in parts["Crossover with naive"][0]
+
+
 def test_growth_exponents_stand_in_the_memory_caption():
     figures = build(results(), "t").figures[0]
     (chart,) = [chart for chart in figures.charts if chart.name == "memory"]

@@ -111,3 +111,8 @@ def test_the_answer_in_words_is_shown_as_text():
     part = Paragraph(heading="[b]Fastest[/b]", sentences=("\x1b[2Jx", HOSTILE))
     print_story((part,), Console(file=out, width=80))
     assert out.getvalue() == f"[b]Fastest[/b]\n  \\x1b[2Jx\n  {HOSTILE}\n"
+
+
+def test_an_uncertain_order_is_said():
+    text = show([record("naive"), record("a", outcome=measured(99))])
+    assert "fastest correct kernel: a (95% interval overlaps that of naive)" in text

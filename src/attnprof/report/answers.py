@@ -107,6 +107,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     ranked: tuple[Row, ...]
     best: Row | None
     reason: str = ""  # why there is no best
+    tied: tuple[str, ...] = ()  # correct variants whose 95% intervals overlap the best one's
 
 
 def answers(records: Sequence[Record], made: Sequence[Row]) -> tuple[Answer, ...]:
@@ -121,7 +122,17 @@ def _answer(key: Series, length: int, group: Sequence[Row]) -> Answer:
     ranked = rank(group)
     best = next((row for row in ranked if row.correct), None)
     reason = "" if best else _why_no_best(ranked)
-    return Answer(series=key, length=length, ranked=ranked, best=best, reason=reason)
+    tied = tuple(
+        row.variant for row in ranked if best and row is not best and row.correct and _overlap(best, row)
+    )
+    return Answer(series=key, length=length, ranked=ranked, best=best, reason=reason, tied=tied)
+
+
+def _overlap(best: Row, other: Row) -> bool:
+    """Whether the intervals of two medians meet, so that their order is not certain."""
+    if best.time_ci_high_us is None or other.time_ci_low_us is None:
+        return False
+    return other.time_ci_low_us <= best.time_ci_high_us
 
 
 def rank(group: Iterable[Row]) -> tuple[Row, ...]:
@@ -147,26 +158,27 @@ class Crossover(msgspec.Struct, frozen=True, kw_only=True):
     length: int | None
     first_length: int
     last_length: int
+    certain: bool = True  # the interval of the speed-up lies above 1 at that length
 
 
 def crossovers(found: Sequence[Answer]) -> tuple[Crossover, ...]:
     """Per series and variant (correct, not naive itself), its crossover; None when it loses at the end."""
-    tables: dict[tuple[Series, str], dict[int, float]] = {}
+    tables: dict[tuple[Series, str], dict[int, Row]] = {}
     for answer in found:
         for row in answer.ranked:
             if row.variant != BASELINE and row.correct and row.speedup_vs_naive is not None:
-                tables.setdefault((answer.series, row.variant), {})[answer.length] = row.speedup_vs_naive
+                tables.setdefault((answer.series, row.variant), {})[answer.length] = row
     return tuple(_crossover(key, variant, table) for (key, variant), table in tables.items())
 
 
-def _crossover(key: Series, variant: str, speedups: dict[int, float]) -> Crossover:
-    lengths = sorted(speedups)
+def _crossover(key: Series, variant: str, table: dict[int, Row]) -> Crossover:
+    lengths = sorted(table)
     since: int | None = None
     for length in lengths:
-        since = (since or length) if speedups[length] > 1 else None
-    return Crossover(
-        series=key, variant=variant, length=since, first_length=lengths[0], last_length=lengths[-1]
-    )
+        since = (since or length) if (table[length].speedup_vs_naive or 0.0) > 1 else None
+    certain = since is None or (table[since].speedup_low or 0.0) > 1
+    ends = {"first_length": lengths[0], "last_length": lengths[-1]}
+    return Crossover(series=key, variant=variant, length=since, certain=certain, **ends)
 
 
 def memory_growth(found: Sequence[Answer]) -> dict[tuple[Series, str], float | None]:

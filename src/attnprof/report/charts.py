@@ -163,7 +163,7 @@ def error_chart(pen: Pen, values: Values) -> Chart:
     checked, floors = kept(values, "max_abs_error"), kept(values, "error_floor")
     if not checked:
         return Chart(name=name, title=heading, caption="", reason="no row was checked, or every error is 0")
-    scale = log_y([*_columns(checked, "max_abs_error"), *_columns(floors, "error_floor")])
+    scale = log_y([*_columns(checked, "max_abs_error"), *_columns(floors, "error_floor")], base=10)
     axis = alt.Axis(format=".1e", tickCount=6)
     title = "max abs error against float64"
     tip = [*_tip(("max_abs_error", "max abs error", ".2e"), ("error_floor", "rounding floor", ".2e"))]

@@ -59,13 +59,13 @@ def padded(values: Iterable[float | None], by: float = 1.25) -> list[float]:
     return [min(known) / by, max(known) * by]
 
 
-def log_y(values: Iterable[float | None]) -> Any:
-    """A log scale around the values; base 2 where they span less than two decades, so that ticks stay readable."""
+def log_y(values: Iterable[float | None], base: int | None = None) -> Any:
+    """A log scale around the values; without a base, 2 where they span less than two decades: more ticks."""
     import altair as alt
 
     domain = padded(values)
-    base = 2 if domain[1] / domain[0] < 100 else 10
-    return alt.Scale(type="log", base=base, domain=domain, nice=False)
+    chosen = base or (2 if domain[1] / domain[0] < 100 else 10)
+    return alt.Scale(type="log", base=chosen, domain=domain, nice=False)
 
 
 def ticks(lengths: Sequence[int]) -> list[int]:

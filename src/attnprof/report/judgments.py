@@ -7,6 +7,7 @@ from statistics import median
 
 from attnprof.core.record import Judgment, Measured, Record, Severity, Verdict
 from attnprof.core.stats import drift, median_interval
+from attnprof.core.units import format_seconds
 
 MIN_SAMPLES = 6  # below it no 95% interval of the median exists
 MAX_DRIFT = 0.10
@@ -40,10 +41,10 @@ def _too_few(_: Record, done: Measured) -> Judgment | None:
 def _noisy(_: Record, done: Measured) -> Judgment | None:
     if len(done.samples_s) < MIN_SAMPLES:
         return None
-    width = median_interval(done.samples_s).relative_width
-    if width <= MAX_RELATIVE_WIDTH:
+    middle = median_interval(done.samples_s)
+    if middle.relative_width <= MAX_RELATIVE_WIDTH:
         return None
-    message = f"the median is known to {width:.0%} only"
+    message = f"the 95% interval of the median is wide: {format_seconds(middle.low)} to {format_seconds(middle.high)}"
     return Judgment(
         code="noisy", message=message, remedy="stop other load, pin threads, or take more samples"
     )
@@ -123,7 +124,9 @@ def _throttled(_: Record, done: Measured) -> Judgment | None:
         return None
     reasons = ", ".join(name.removeprefix(THROTTLE).replace("_", " ") for name in active)
     message = f"the GPU held its clock back: {reasons}"
-    return Judgment(code="throttled", message=message, remedy="cool it, raise its power limit, or lock the clock")
+    return Judgment(
+        code="throttled", message=message, remedy="cool it, raise its power limit, or lock the clock"
+    )
 
 
 _RULES: tuple[Rule, ...] = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from attnprof.core.ceilings import Ceilings
 from attnprof.core.record import Record
 from attnprof.report.answers import Answer, answers
 from attnprof.report.metrics import rows
@@ -19,9 +20,14 @@ _MARKS = {"note": "note", "warning": "warning", "alarm": "ALARM"}
 _STYLES = {"note": "dim", "warning": "yellow", "alarm": "bold red"}
 
 
-def print_run(records: Sequence[Record], console: Console, limit: int | None = None) -> None:
-    """Print a table per asked problem; `limit` keeps the first tables and says how many are left out."""
-    found = answers(records, rows(records))
+def print_run(
+    records: Sequence[Record], console: Console, limit: int | None = None, ceilings: Ceilings | None = None
+) -> None:
+    """Print a table per asked problem; `limit` keeps the first tables and says how many are left out.
+
+    Alarms above a ceiling are told where the device's `ceilings` are known.
+    """
+    found = answers(records, rows(records, ceilings))
     if not found:
         console.print("no rows", highlight=False)
     for answer in found[:limit]:
@@ -32,10 +38,13 @@ def print_run(records: Sequence[Record], console: Console, limit: int | None = N
 
 def print_story(paragraphs: Sequence[Paragraph], console: Console) -> None:
     """Print the answer in words, a heading and its sentences at a time."""
+    from rich.padding import Padding
+    from rich.text import Text
+
     for paragraph in paragraphs:
         console.print(paragraph.heading, style="bold", markup=False, highlight=False)
         for sentence in paragraph.sentences:
-            console.print(f"  {printable(sentence)}", markup=False, highlight=False)
+            console.print(Padding(Text(printable(sentence)), (0, 0, 0, 2), expand=False), highlight=False)
 
 
 def _print_answer(answer: Answer, console: Console) -> None:
@@ -52,7 +61,9 @@ def _print_answer(answer: Answer, console: Console) -> None:
 def _best_line(answer: Answer) -> str:
     if answer.best is None:
         return f"fastest correct kernel: n/a ({answer.reason})"
-    return f"fastest correct kernel: {printable(answer.best.variant)}"
+    tied = ", ".join(printable(name) for name in answer.tied)
+    doubt = f" (95% interval overlaps that of {tied})" if tied else ""
+    return f"fastest correct kernel: {printable(answer.best.variant)}{doubt}"
 
 
 def _print_note(note: Note, console: Console) -> None:

@@ -87,7 +87,16 @@ def _span(span: Sequence[Answer]) -> str:
         if speedups and _winner(span[0]) != BASELINE
         else ""
     )
-    return f"{where}: {_winner(span[0])}{gain}"
+    return f"{where}: {_winner(span[0])}{gain}{_ties(span)}"
+
+
+def _ties(span: Sequence[Answer]) -> str:
+    """Where the order is not certain, as ` (not separated from naive at N = 64, 128)`."""
+    unsure = [answer for answer in span if answer.tied]
+    if not unsure:
+        return ""
+    others = names([name for answer in unsure for name in answer.tied])
+    return f" (not separated from {others} at N = {', '.join(str(answer.length) for answer in unsure)})"
 
 
 def _crossovers(found: Sequence[Answer]) -> tuple[str, ...]:
@@ -104,9 +113,10 @@ def _crossing(crossing: Crossover) -> str:
     name = crossing.variant
     if crossing.length is None:
         return f"{name} does not beat naive up to N = {crossing.last_length}"
+    doubt = "" if crossing.certain else " (the interval of the speed-up reaches 1 there)"
     if crossing.length == crossing.first_length:
-        return f"{name} beats naive at every length measured (from N = {crossing.length})"
-    return f"{name} beats naive from N = {crossing.length} on"
+        return f"{name} beats naive at every length measured, from N = {crossing.length}{doubt}"
+    return f"{name} beats naive from N = {crossing.length} on{doubt}"
 
 
 def _ceiling(found: Sequence[Answer], no_ceilings: str) -> tuple[str, ...]:
