@@ -83,6 +83,7 @@ def test_variant_not_stated_is_the_usual_one():
         ({"value": "fast"}, "value is not a number", "fast"),
         ({"batch": ""}, "batch, heads or lengths are not given", "batch"),
         ({"heads_q": "0"}, "size is nonsense", "heads_q=0"),
+        ({"head_dim": "100000000"}, "size is nonsense", "8,192"),
         ({"seqlen_q": "10.5"}, "size is nonsense", "10.5"),
         ({"heads_kv": "3"}, "not an attention problem", "kv_heads=3"),
         ({"gpu": "H1000"}, "unknown GPU", "H100"),

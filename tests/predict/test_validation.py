@@ -93,6 +93,14 @@ def test_an_empty_table_has_no_figures():
     assert parse_rows(packaged_text().splitlines()[0]) == ([], [])
 
 
+def test_a_rate_far_above_the_peak_is_not_compared():
+    header, *lines = packaged_text().splitlines()
+    line = next(line for line in lines if line.startswith("fa2_paper") and "FlashAttention-2" in line)
+    result = validate("\n".join([header, line.replace(",TFLOP/s,", "000,TFLOP/s,")]))
+    assert (result.predicted, result.skipped) == (0, {"value is nonsense": 1})
+    assert len(result.above_peak) == 1
+
+
 def note_above_peak(**cells: str) -> str:
     """What is said of one row that claims too much."""
     base = {

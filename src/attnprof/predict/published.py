@@ -29,6 +29,7 @@ _UNNAMED_DTYPE = "fp16"
 _LATENT_ROPE_DIM = 64
 # What a source means that names no variant: the one that most servers have.
 _USUAL_CHIP = {"a100": "A100 SXM 80GB", "v100": "V100 SXM2", "gh200": "GH200 96GB", "h800": "H800 SXM"}
+_LARGEST = {"batch": 10**6, "heads_q": 10**5, "seqlen_q": 10**8, "seqlen_k": 10**8, "head_dim": 8192}
 _WORDS = {"true": 1.0, "false": 0.0, "yes": 1.0, "no": 0.0}
 
 
@@ -199,8 +200,9 @@ def _size(cells: Mapping[str, str], name: str) -> int:
     value = _number(cells[name], name)
     if value is None:
         raise _Skip("batch, heads or lengths are not given", f"{name} is empty")
-    if value < 1 or value != int(value):
-        raise _Skip("size is nonsense", f"{name}={cells[name]} is not a whole number of at least 1")
+    if not 1 <= value <= _LARGEST[name] or value != int(value):
+        limits = f"a whole number from 1 to {_LARGEST[name]:,}"
+        raise _Skip("size is nonsense", f"{name}={cells[name]} is not {limits}")
     return int(value)
 
 

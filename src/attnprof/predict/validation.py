@@ -13,6 +13,7 @@ from attnprof.predict.fit import shipped
 from attnprof.predict.leaving_out import LEAVING_OUT, Outcome, stated_s
 from attnprof.predict.published import PublishedRow, SkippedRow, parse_rows
 
+IMPLAUSIBLE = 2.0  # times the datasheet roofline: beyond it a row is not compared
 _GROUPINGS = ("kernel", "gpu", "source", "pass", "metric")
 
 
@@ -90,21 +91,22 @@ def validate(text: str, modes: Sequence[str] = ("shapes", "source")) -> Validati
     Raises: InvalidInput when the CSV lacks a column.
     """
     rows, skipped = parse_rows(text)
-    timed = [row for row in rows if row.seconds is not None]
+    stated = [row for row in rows if row.seconds is not None]
+    timed = [row for row in stated if roofline_s(row) <= IMPLAUSIBLE * stated_s(row)]
     memory, memory_skipped = _memory(rows)
     outcomes = {
         mode: LEAVING_OUT[mode](timed) if timed else Outcome(np.zeros(0), np.zeros(0)) for mode in modes
     }
     reports = {mode: _report(mode, timed, outcomes[mode], memory) for mode in modes}
     head = reports[modes[0]]
-    skips = [*skipped, *memory_skipped]
+    skips = [*skipped, *memory_skipped, *_implausible(stated)]
     return Validation(
         mode=modes[0], rows=len(rows) + len(skipped), predicted=len(timed) + len(memory),
         skipped=dict(Counter(skip.reason for skip in skips).most_common()),
         median_abs_rel_error=head.median_abs_rel_error, p90_abs_rel_error=head.p90_abs_rel_error, bias=head.bias,
         interval_coverage=head.interval_coverage, baselines=baselines(timed), groups=head.groups, modes=reports,
         sources_in_fit=tuple(sorted({row.source for row in timed} & set(shipped().sources))),
-        above_peak=tuple(_above_peak(timed)), skipped_rows=tuple(_noted(skips)),
+        above_peak=tuple(_above_peak(stated)), skipped_rows=tuple(_noted(skips)),
         worst=tuple(_worst(timed, outcomes[modes[0]])),
     )  # fmt: skip
 
@@ -192,6 +194,21 @@ def _above_peak(rows: Sequence[PublishedRow]) -> list[RowNote]:
                 RowNote(row=row.number, source=row.source, reason="above the chip's peak", detail=detail)
             )
     return notes
+
+
+def _implausible(rows: Sequence[PublishedRow]) -> list[SkippedRow]:
+    """Rows that state so much more than their chip can give that the number itself must be wrong."""
+    found = [(row, roofline_s(row) / stated_s(row)) for row in rows]
+    return [
+        SkippedRow(
+            number=row.number,
+            source=row.source,
+            reason="value is nonsense",
+            detail=f"{share:.3g} times what {row.case.chip.name} can give by its datasheet",
+        )
+        for row, share in found
+        if share > IMPLAUSIBLE
+    ]
 
 
 def _noted(skips: Sequence[SkippedRow]) -> list[RowNote]:
