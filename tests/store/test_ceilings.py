@@ -8,7 +8,15 @@ import pytest
 from attnprof.core.ceilings import Ceilings, Rate
 from attnprof.core.errors import StoreError
 from attnprof.core.record import Identity, Weather
-from attnprof.store.ceilings import ceilings_for, default_path, differences, load_ceilings, save_ceilings
+from attnprof.report.placing import stored_ceilings
+from attnprof.store.ceilings import (
+    ceilings_for,
+    default_path,
+    differences,
+    keep_with_run,
+    load_ceilings,
+    save_ceilings,
+)
 
 IDENTITY = Identity(
     device="cpu",
@@ -87,6 +95,23 @@ def test_a_stale_file_is_refused_with_the_difference(tmp_path, current, differen
         ceilings_for(current, path)
     assert difference in str(refused.value)
     assert "run `attnprof ceilings` again" in str(refused.value)
+
+
+def test_a_run_keeps_the_ceilings_of_its_device(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATTNPROF_CEILINGS", str(tmp_path / "mine.json"))
+    assert "no ceilings" in keep_with_run(IDENTITY, tmp_path)
+    save_ceilings(CEILINGS)
+    assert keep_with_run(IDENTITY, tmp_path / "run") == ""
+    assert load_ceilings(tmp_path / "run" / "ceilings.json") == CEILINGS
+    assert "threads: 2, now 1" in keep_with_run(changed(threads=1), tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_reader_takes_the_ceilings_kept_with_the_run_first(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATTNPROF_CEILINGS", str(tmp_path / "absent.json"))
+    assert stored_ceilings(IDENTITY, tmp_path)[0] is None
+    save_ceilings(CEILINGS, tmp_path / "ceilings.json")
+    assert stored_ceilings(IDENTITY, tmp_path) == (CEILINGS, "")
 
 
 def test_memory_size_and_load_do_not_matter():

@@ -96,6 +96,7 @@ def _expected(record: Record) -> bool:
 def _measure(sweep: Sweep, out: Path, resume: bool) -> Run:
     from attnprof.bench import manifest
     from attnprof.bench.supervisor import Worker
+    from attnprof.store.ceilings import keep_with_run
     from attnprof.store.runs import RunWriter, load_run
 
     finished = _finished_keys(out, resume)
@@ -106,6 +107,7 @@ def _measure(sweep: Sweep, out: Path, resume: bool) -> Run:
         with RunWriter(out) as writer:
             begun = manifest.begin(sweep, ready, ("attnprof", *sys.argv[1:]))
             writer.write_manifest(begun)
+            keep_with_run(ready.identity, out)
             _run_with_progress(sweep, worker, writer, finished)
             writer.write_manifest(manifest.finish(begun))
     return load_run(out)
@@ -159,26 +161,28 @@ def _run_with_progress(sweep: Sweep, worker: Any, writer: RunWriter, finished: f
 def _present(run: Run, out: Path, json_output: bool) -> None:
     from rich.console import Console
 
-    from attnprof.report.export import results_json, write_results_csv
     from attnprof.report.answers import answers
+    from attnprof.report.export import results_json, write_results_csv
     from attnprof.report.metrics import rows
+    from attnprof.report.placing import stored_ceilings
     from attnprof.report.terminal import print_run, print_story
     from attnprof.report.words import story
 
-    write_results_csv(run.records, out / "results.csv")
+    ceilings, _ = stored_ceilings(run.manifest.identity if run.manifest else None, out)
+    write_results_csv(run.records, out / "results.csv", ceilings)
     if json_output:
         print_json(
             {
                 "out": str(out),
                 "manifest": run.manifest,
                 "damaged": run.damaged,
-                "rows": results_json(rows(run.records)),
+                "rows": results_json(rows(run.records, ceilings)),
             }
         )
         return
     console = Console()
-    print_run(run.records, console)
-    made = rows(run.records)
+    print_run(run.records, console, ceilings=ceilings)
+    made = rows(run.records, ceilings)
     fastest_and_crossover = story(answers(run.records, made), made)[:2]
     print_story(fastest_and_crossover, console)
     sys.stdout.write(f"saved run.jsonl, results.csv and manifest.json in\n{out}\n")

@@ -12,6 +12,7 @@ from attnprof.core.traffic import Cost, Traffic
 from attnprof.core.units import format_bytes, format_si
 
 ABOVE_CEILING = "above_ceiling"
+NEARLY_HELD = 2.0  # up to so many times its capacity a level still serves part of a working set
 
 
 class Resource(StrEnum):
@@ -180,8 +181,10 @@ def _remedy(share: Share, cost: Cost, roof: Roof) -> str:
         return (
             "the ceiling is too low (boost clock, other chip) or the work is overcounted (causal): check both"
         )
-    holding = roof.holding(cost.compulsory.total_bytes)
-    if holding.name != share.level:
+    near = roof.holding(cost.compulsory.total_bytes, share=NEARLY_HELD)
+    if near.name != share.level:
         size = format_bytes(cost.compulsory.total_bytes)
-        return f"the {size} fit in {holding.name}: measure with a cold cache, or check ceiling and byte count"
+        return (
+            f"the {size} may stay in {near.name}: measure with a cold cache, or check ceiling and byte count"
+        )
     return "the ceiling is too low or the bytes are overcounted: check both"

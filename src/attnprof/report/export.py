@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from attnprof.core.ceilings import Ceilings
 from attnprof.core.record import Judgment, Record
 from attnprof.report.metrics import rows
 from attnprof.report.row import COLUMNS, Row
@@ -58,9 +59,9 @@ def results_csv(made: Sequence[Row]) -> str:
     return out.getvalue()
 
 
-def write_results_csv(records: Sequence[Record], path: Path) -> None:
-    """Write results.csv of a run's records."""
-    path.write_text(results_csv(rows(records)), encoding="utf-8")
+def write_results_csv(records: Sequence[Record], path: Path, ceilings: Ceilings | None = None) -> None:
+    """Write results.csv of a run's records, placed under their device's ceilings where those are known."""
+    path.write_text(results_csv(rows(records, ceilings)), encoding="utf-8")
 
 
 def results_json(made: Sequence[Row]) -> list[dict[str, Any]]:

@@ -32,6 +32,7 @@ class Results:
     run: Run
     traces: tuple[StoredTrace, ...] = ()
     damaged_traces: tuple[str, ...] = ()
+    directory: Path | None = None
 
     @property
     def records(self) -> tuple[Record, ...]:
@@ -51,7 +52,7 @@ class Results:
     @cached_property
     def ceilings(self) -> tuple[Ceilings | None, str]:
         """The ceilings measured on the run's device, or None and why."""
-        return stored_ceilings(self.manifest.identity if self.manifest else None)
+        return stored_ceilings(self.manifest.identity if self.manifest else None, self.directory)
 
     @cached_property
     def rows(self) -> tuple[Row, ...]:
@@ -94,4 +95,4 @@ def load(directory: Path | str) -> Results:
 
     run = load_run(directory)
     traces, damaged = load_traces(Path(directory))
-    return Results(run=run, traces=traces, damaged_traces=damaged)
+    return Results(run=run, traces=traces, damaged_traces=damaged, directory=Path(directory))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -13,14 +14,15 @@ from attnprof.core.roofline import Placement, Resource, place
 MICRO = 1e6
 
 
-def stored_ceilings(identity: Identity | None) -> tuple[Ceilings | None, str]:
-    """The ceilings measured on a run's device, or None and the reason."""
-    from attnprof.store.ceilings import ceilings_for
+def stored_ceilings(identity: Identity | None, directory: Path | None = None) -> tuple[Ceilings | None, str]:
+    """The ceilings of a run's device: those kept in the run directory, else this machine's; or None and the reason."""
+    from attnprof.store.ceilings import RUN_CEILINGS, ceilings_for
 
     if identity is None:
         return None, "the run's device is unknown"
     try:
-        return ceilings_for(identity), ""
+        kept = directory / RUN_CEILINGS if directory else None
+        return ceilings_for(identity, kept if kept and kept.is_file() else None), ""
     except StoreError as error:
         return None, str(error)
 

@@ -14,6 +14,7 @@ from attnprof.core.errors import StoreError
 from attnprof.core.record import Identity
 
 PATH_VARIABLE = "ATTNPROF_CEILINGS"
+RUN_CEILINGS = "ceilings.json"
 AGAIN = "run `attnprof ceilings` again"
 
 
@@ -69,6 +70,15 @@ def ceilings_for(identity: Identity, path: Path | None = None) -> Ceilings:
             f"ceilings in {str(source)!r} are of another device or state: {'; '.join(changes)}; {AGAIN}"
         )
     return ceilings
+
+
+def keep_with_run(identity: Identity, directory: Path) -> str:
+    """Copy the device's ceilings into a run directory, so that it can be read anywhere; returns why not, if not."""
+    try:
+        save_ceilings(ceilings_for(identity), directory / RUN_CEILINGS)
+    except StoreError as error:
+        return str(error)
+    return ""
 
 
 def differences(stored: Identity, current: Identity) -> tuple[str, ...]:
