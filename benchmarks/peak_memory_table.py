@@ -62,7 +62,8 @@ def main() -> None:
     head = [
         "# Peak memory: predicted and measured",
         "",
-        "8 heads (2 KV heads for gqa), N = 512, d = 64, CPU, MiB above the inputs; `python benchmarks/peak_memory_table.py`.",
+        "8 heads (2 KV heads for gqa), N = 512, d = 64, CPU, MiB above the inputs.",
+        "Made by `python benchmarks/peak_memory_table.py`.",
         f"{within} of {len(errors)} within 0.1%, worst {max(errors):.1%}: scratch of the 16-bit matmul library, which",
         "depends on the CPU, is not in the model.",
         "",
@@ -71,7 +72,7 @@ def main() -> None:
     ]
     OUT.parent.mkdir(parents=True, exist_ok=True)
     OUT.write_text("\n".join([*head, *lines]) + "\n", encoding="utf-8")
-    print("\n".join(head[2:5]))
+    print("\n".join(head[2:6]))
 
 
 if __name__ == "__main__":

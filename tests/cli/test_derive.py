@@ -53,6 +53,39 @@ def test_formulas_term_by_term_in_text_and_latex(run_cli):
     assert shown["symbols"]["B_r"] == "query rows per tile"
 
 
+def test_dram_bytes_behind_a_cache(run_cli):
+    """N = 8192, d = 128, fp16 behind 50 MiB: naive pays all its passes, flash only what it must."""
+    options = (
+        "derive",
+        "--seq-lens",
+        "8192",
+        "--head-dim",
+        "128",
+        "--heads",
+        "1",
+        "--mask",
+        "full",
+        "--dtype",
+        "fp16",
+    )
+    memory = ("--cache", "50MiB", "--resident", "132")
+    methods = json.loads(run_cli(*options, *memory, "--json").out)["problems"][0]["methods"]
+    assert methods["flash"]["dram"]["value_bytes"] == methods["flash"]["dram"]["low_bytes"] == 8_388_608
+    assert methods["naive"]["dram"]["value_bytes"] == methods["naive"]["logical"]["total_bytes"]
+    text = run_cli(*options, *memory).out
+    assert "DRAM bytes predicted at N = 8192, cache 50 MiB, 132 tiles at a time" in text
+    assert max(map(len, text.splitlines())) <= 80
+    near = run_cli(*options, "--cache", "5MiB").out
+    assert "bracket only" in near
+    assert run_cli(*options, "--cache", "0").code == 2
+
+
+def test_counts_behind_a_mask_s_symbols(run_cli):
+    ran = run_cli("derive", "--seq-lens", "128", "--heads", "1", "--symbolic")
+    assert "Counted at 64x64: L = 192, R = 192, R_0 = 128, W = 128" in ran.out
+    assert "I/O lower bound at the last N" in ran.out
+
+
 def test_what_the_textbook_does_not_cover_is_na(run_cli):
     ran = run_cli("derive", "--q-lens", "1", "--kv-lens", "4096", "--heads", "8")
     assert "n/a here" in ran.out

@@ -9,10 +9,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from attnprof.cli.derive import IO_BOUND_MEMORY_BYTES, Memory, textbook_entry
 from attnprof.core.problem import Problem
 from attnprof.core.schedules import derive
 from attnprof.core.schedules.common import compulsory
 from attnprof.core.schedules.derive import Form
+from attnprof.core.schedules.dram import predict_dram
 from attnprof.core.units import format_bytes, format_si
 from attnprof.textbook import TEXTBOOK_FLASH, TEXTBOOK_NAIVE
 
@@ -20,7 +22,13 @@ NOT_A_NUMBER = "n/a"
 
 
 def show(
-    problems: Sequence[Problem], rows: int, cols: int, *, symbolic: bool, notes: tuple[str, str]
+    problems: Sequence[Problem],
+    rows: int,
+    cols: int,
+    *,
+    symbolic: bool,
+    notes: tuple[str, str],
+    memory: Memory | None,
 ) -> None:
     """Print all tables: work, bytes by method, textbook, on-chip capacities; formulas if asked."""
     console = Console(highlight=False)
@@ -29,15 +37,20 @@ def show(
     every = [(problem, derive.forms(problem, rows, cols)) for problem in problems]
     label = _labels(problems)
     console.print(escape(_shared(problems)), soft_wrap=True)
-    console.print(_work(every, label))
-    console.print(_bytes(every, label, rows, cols))
+    _put(console, _work(every, label))
+    _put(console, _bytes(every, label, rows, cols))
     _print_textbook(console, problems, label, (rows, cols), notes)
-    console.print(_capacities(every[-1]))
+    _put(console, _capacities(every[-1]))
+    if memory is not None:
+        _put(console, _dram(every[-1], memory))
     if len(every) == 1:
         for form in every[0][1][:3:2]:  # naive and flash, term by term
-            console.print(_terms(form))
+            _put(console, _terms(form))
     if symbolic:
         _print_formulas(console, every[-1])
+        values = derive.counted(problems[-1], rows, cols)
+        shown = ", ".join(f"{name} = {value:,}" for name, value in values.items())
+        console.print(escape(f"Counted at {rows}x{cols}: {shown}"))
 
 
 def _labels(problems: Sequence[Problem]) -> dict[Problem, str]:
@@ -81,12 +94,17 @@ def _shared(problems: Sequence[Problem]) -> str:
 
 
 def _table(title: str, *headings: str) -> Table:
-    table = Table(
-        title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 1)
-    )
+    table = Table(title=title, box=None, pad_edge=False, padding=(0, 1))
     for index, heading in enumerate(headings):
         table.add_column(heading, justify="left" if index == 0 else "right", no_wrap=index > 0)
     return table
+
+
+def _put(console: Console, table: Table) -> None:
+    """Print a table under its title; rich would wrap the title to the table's width."""
+    title, table.title = table.title, None
+    console.print(f"\n{escape(str(title))}", style="bold")
+    console.print(table)
 
 
 def _ratio(numerator: float, denominator: float) -> str:
@@ -95,7 +113,7 @@ def _ratio(numerator: float, denominator: float) -> str:
 
 def _work(every: Sequence[tuple[Problem, tuple[Form, ...]]], label: dict[Problem, str]) -> Table:
     table = _table(
-        "\nWork (FLOPs: multiply and add are two; exact pairs)",
+        "Work (FLOPs: multiply and add are two; exact pairs)",
         "N", "pairs", "useful", "naive\nexecutes", "flash\nexecutes", "flex\nexecutes", "exp", "least\nbytes", "FLOP/B",
     )  # fmt: skip
     for problem, forms in every:
@@ -116,7 +134,7 @@ def _bytes(
     every: Sequence[tuple[Problem, tuple[Form, ...]]], label: dict[Problem, str], rows: int, cols: int
 ) -> Table:
     table = _table(
-        f"\nLogical bytes, no cache beyond the tile (flash: {rows}x{cols}), O counted by all",
+        f"Logical bytes, no cache beyond the tile (flash: {rows}x{cols}), O counted by all",
         "N", *derive.METHODS, "naive/\nflash",
     )  # fmt: skip
     for problem, forms in every:
@@ -135,19 +153,20 @@ def _print_textbook(
     console: Console, problems: Sequence[Problem], label: dict[Problem, str], block: tuple[int, int],
     notes: tuple[str, str],
 ) -> None:  # fmt: skip
-    from attnprof.cli.derive import textbook_entry
-
     entries = [(p, entry) for p in problems if (entry := textbook_entry(p, *block)) is not None]
     if not entries:
         console.print("\nThe textbook's forms are for a square forward with one head dim: n/a here.")
         return
     table = _table(
-        "\nTextbook forms, one head, no mask",
+        "Textbook forms, one head, no mask",
         "N", "naive", "flash", "O", "naive/\nflash", "O in\nboth", "O in\nnone", "limit", "DRAM/\nDRAM",
     )  # fmt: skip
     for problem, entry in entries:
         table.add_row(label[problem], *_textbook_cells(entry))
-    console.print(table)
+    _put(console, table)
+    last = entries[-1][1]
+    bound, least = format_bytes(last["io_lower_bound_order_bytes"]), format_bytes(IO_BOUND_MEMORY_BYTES)
+    console.print(f"I/O lower bound at the last N, on-chip memory {least}: order of {bound} (no constant).")
     for note in notes:
         console.print(escape(note))
 
@@ -161,7 +180,7 @@ def _textbook_cells(entry: dict[str, Any]) -> list[str]:
 def _capacities(last: tuple[Problem, tuple[Form, ...]]) -> Table:
     problem, forms = last
     table = _table(
-        f"\nOn-chip memory at N = {problem.q_len}: from where a form holds, and all is compulsory",
+        f"On-chip memory at N = {problem.q_len}: from where a form holds, and all is compulsory",
         "method", "tiles", "form holds from", "compulsory from", "peak memory",
     )  # fmt: skip
     for form in forms:
@@ -176,9 +195,24 @@ def _capacities(last: tuple[Problem, tuple[Form, ...]]) -> Table:
     return table
 
 
+def _dram(last: tuple[Problem, tuple[Form, ...]], memory: Memory) -> Table:
+    problem, forms = last
+    table = _table(
+        f"DRAM bytes predicted at N = {problem.q_len}, cache {format_bytes(memory.llc_bytes)}, "
+        f"{memory.resident} tiles at a time",
+        "method", "predicted", "at least", "at most", "working set",
+    )  # fmt: skip
+    for form in forms:
+        found = predict_dram(problem, form.cost, **memory._asdict())
+        value = format_bytes(found.value_bytes) if found.claimed else "bracket only"
+        bracket = (format_bytes(found.low_bytes), format_bytes(found.high_bytes))
+        table.add_row(form.method, value, *bracket, f"{format_bytes(found.active_bytes)}, {found.regime}")
+    return table
+
+
 def _terms(form: Form) -> Table:
     table = _table(
-        f"\n{form.method}: {form.cost.logical.policy} ({form.cost.logical.level})", "tensor", "read", "write"
+        f"{form.method}: {form.cost.logical.policy} ({form.cost.logical.level})", "tensor", "read", "write"
     )
     for term in form.cost.logical.terms:
         table.add_row(term.tensor, f"{term.read_bytes:,}", f"{term.write_bytes:,}")
@@ -193,14 +227,14 @@ def _print_formulas(console: Console, last: tuple[Problem, tuple[Form, ...]]) ->
     tables += [(form.method, form.cost.logical.terms) for form in forms]
     for name, terms in tables:
         table = _table(
-            f"\n{name}: {derive.TITLES.get(name, 'each storage once')}",
+            f"{name}: {derive.TITLES.get(name, 'each storage once')}",
             "tensor",
             "bytes read",
             "bytes written",
         )
         for line in derive.lines(terms):
             table.add_row(line.tensor, escape(line.read), escape(line.write))
-        console.print(table)
+        _put(console, table)
         console.print(escape(f"sum = {derive.total_text(terms)}"))
     console.print("\ntextbook, one head (FLOPs 4*N*N*d)")
     console.print(f"  naive = {TEXTBOOK_NAIVE}   (O left out)\n  flash = {TEXTBOOK_FLASH}   (O counted)")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import msgspec
 import typer
@@ -11,10 +11,21 @@ import typer
 from attnprof.cli.options import JsonFlag, print_json, with_problem_options
 from attnprof.core.axes import AxisTexts
 from attnprof.core.errors import InvalidInput
+from attnprof.core.units import parse_bytes
 
 if TYPE_CHECKING:
     from attnprof.core.problem import Problem
     from attnprof.core.schedules.derive import Form
+
+IO_BOUND_MEMORY_BYTES = 160 * 1024  # about one core's on-chip memory
+
+
+class Memory(NamedTuple):
+    """A last-level cache, and the tiles that run at a time in front of it."""
+
+    llc_bytes: int
+    resident: int
+
 
 O_NOTE = (
     "The textbook's flash form counts the output O (written once), its naive form does not. Like for like, add "
@@ -31,6 +42,16 @@ def derive_command(
     texts: AxisTexts,
     block: Annotated[str, typer.Option("--block", help="Tile sizes B_r x B_c.")] = "64x64",
     symbolic: Annotated[bool, typer.Option("--symbolic", help="Print the formulas, term by term.")] = False,
+    cache: Annotated[
+        str | None,
+        typer.Option("--cache", help="Predict DRAM bytes behind a last-level cache, such as 50MiB."),
+    ] = None,
+    resident: Annotated[
+        int,
+        typer.Option(
+            "--resident", min=1, help="Tiles that run at a time (SMs x blocks per SM), with --cache."
+        ),
+    ] = 1,
     json_output: JsonFlag = False,
 ) -> None:
     """Bytes, FLOPs and intensity of every method in closed form; nothing is run.
@@ -39,12 +60,13 @@ def derive_command(
     """
     rows, cols = parse_block(block)
     problems = texts.problems()
+    memory = None if cache is None else Memory(parse_bytes(cache), resident)
     if json_output:
-        print_json(_document(problems, rows, cols, symbolic))
+        print_json(_document(problems, (rows, cols), symbolic, memory))
         return
     from attnprof.cli import _derive_text
 
-    _derive_text.show(problems, rows, cols, symbolic=symbolic, notes=(O_NOTE, LEVEL_NOTE))
+    _derive_text.show(problems, rows, cols, symbolic=symbolic, notes=(O_NOTE, LEVEL_NOTE), memory=memory)
 
 
 def parse_block(text: str) -> tuple[int, int]:
@@ -66,18 +88,22 @@ def parse_block(text: str) -> tuple[int, int]:
     return rows, cols
 
 
-def _document(problems: tuple[Problem, ...], rows: int, cols: int, symbolic: bool) -> dict[str, Any]:
+def _document(
+    problems: tuple[Problem, ...], block: tuple[int, int], symbolic: bool, memory: Memory | None
+) -> dict[str, Any]:
+    rows, cols = block
     return {
         "block": {"B_r": rows, "B_c": cols},
         "notes": [O_NOTE, LEVEL_NOTE],
-        "problems": [_entry(problem, rows, cols, symbolic) for problem in problems],
+        "problems": [_entry(problem, block, symbolic, memory) for problem in problems],
     }
 
 
-def _entry(problem: Problem, rows: int, cols: int, symbolic: bool) -> dict[str, Any]:
+def _entry(problem: Problem, block: tuple[int, int], symbolic: bool, memory: Memory | None) -> dict[str, Any]:
     from attnprof.core.schedules.common import compulsory
-    from attnprof.core.schedules.derive import forms
+    from attnprof.core.schedules.derive import counted, forms
 
+    rows, cols = block
     pairs = problem.pairs
     return {
         "problem": problem,
@@ -85,13 +111,19 @@ def _entry(problem: Problem, rows: int, cols: int, symbolic: bool) -> dict[str, 
         "useful_flops": problem.useful_flops,
         "exp_ops": problem.exp_ops,
         "compulsory": _table(compulsory(problem), symbolic),
-        "methods": {form.method: _method(form, symbolic) for form in forms(problem, rows, cols)},
+        "methods": {
+            form.method: _method(problem, form, symbolic, memory) for form in forms(problem, rows, cols)
+        },
+        "counted": counted(problem, rows, cols),
         "textbook": textbook_entry(problem, rows, cols),
     }
 
 
-def _method(form: Form, symbolic: bool) -> dict[str, Any]:
+def _method(problem: Problem, form: Form, symbolic: bool, memory: Memory | None) -> dict[str, Any]:
+    from attnprof.core.schedules.dram import predict_dram
+
     cost = form.cost
+    dram = None if memory is None else predict_dram(problem, cost, **memory._asdict())
     return {
         "tiles": cost.tiles,
         "useful_flops": cost.useful_flops,
@@ -99,6 +131,8 @@ def _method(form: Form, symbolic: bool) -> dict[str, Any]:
         "backward_factor": cost.backward_factor,
         "exp_ops": cost.exp_ops,
         "logical": _table(cost.logical, symbolic),
+        "op_boundary": None if cost.op_boundary is None else _table(cost.op_boundary, symbolic),
+        "dram": dram and {**msgspec.to_builtins(dram), "claimed": dram.claimed},
         "intensity_flop_per_byte": form.intensity_flop_per_byte,
         "output_bytes": cost.output_bytes,
         "workspace_bytes": cost.workspace_bytes,
@@ -143,7 +177,7 @@ def textbook_entry(problem: Problem, rows: int, cols: int) -> dict[str, Any] | N
         "flash_dram_bytes": c.flash_dram_bytes,
         "dram_ratio": c.dram_ratio,
         "naive_fewer_bytes_from_N": crossover(c.d, c.B_r),
-        "io_lower_bound_order_bytes": io_lower_bound(c.N, c.d, 160 * 1024, c.dtype_bytes),
+        "io_lower_bound_order_bytes": io_lower_bound(c.N, c.d, IO_BOUND_MEMORY_BYTES, c.dtype_bytes),
     }
 
 
