@@ -14,6 +14,7 @@ import attnprof
 from attnprof.cli.ceilings import warnings
 from attnprof.core.ceilings import Ceilings
 from attnprof.core.units import format_seconds, format_si
+from attnprof.report.load import Results
 from attnprof.report.row import Row
 
 OUT = Path(__file__).parent.parent / "docs" / "results" / "ceilings.md"
@@ -48,7 +49,7 @@ def placed_line(row: Row) -> str:
     )
 
 
-def page(results: attnprof.Results) -> str:
+def page(results: Results) -> str:
     """The page. Raises: SystemExit when the run's device has no ceilings."""
     found, reason = results.ceilings
     if found is None:
