@@ -132,6 +132,13 @@ def test_block_mask_of_an_explicit_array():
     assert cost.exp_ops == 7 * 16
 
 
+def test_block_mask_that_differs_by_head():
+    band = [[int(abs(i - j) < 2) for j in range(12)] for i in range(12)]
+    full = [[1] * 12 for _ in range(12)]
+    cost = flex_cost(Problem(q_heads=2, q_len=12, mask=Dense([[band, full]])), rows=4, cols=4)
+    assert cost.exp_ops == (7 + 9) * 16
+
+
 @pytest.mark.parametrize("size", [0, -1, 1.5])
 def test_tiles_below_one_are_refused(size):
     with pytest.raises(InvalidInput, match="tile size B_r"):

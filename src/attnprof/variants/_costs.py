@@ -13,9 +13,16 @@ from attnprof.core.traffic import Cost, Term
 EXPANDED = "B*H_q*N_k*(d + d_v)*e"
 
 
+def cpu_flash_cost(problem: Problem) -> Cost:
+    """PyTorch's CPU flash kernel with the threads of this process, which set its scratch."""
+    import torch
+
+    return torch_cpu_flash_cost(problem, threads=torch.get_num_threads())
+
+
 def sdpa_cost(problem: Problem) -> Cost:
     """What PyTorch's choice on a CPU does: its flash kernel, or the math path where v has another dim than q."""
-    return math_cost(problem) if problem.qk_dim != problem.v_dim else torch_cpu_flash_cost(problem)
+    return math_cost(problem) if problem.qk_dim != problem.v_dim else cpu_flash_cost(problem)
 
 
 def expanded_sdpa_cost(problem: Problem) -> Cost:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import AbstractContextManager, nullcontext
 
 from attnprof.core.problem import Problem
-from attnprof.core.schedules import torch_cpu_flash_cost
 from attnprof.core.variant import Kernel, Setting, variant
+from attnprof.variants._costs import cpu_flash_cost
 from attnprof.variants._sdpa import CPU_FLASH, CUDA_FLASH, below_sm80, forced, sdpa_kernel_for
 
 
@@ -21,7 +21,7 @@ def _remark(device: str) -> str | None:
 @variant(
     name="sdpa_flash",
     title="SDPA: flash kernel, forced",
-    cost=torch_cpu_flash_cost,
+    cost=cpu_flash_cost,
     backend="FLASH_ATTENTION",
     scope=_scope,
     limits=CPU_FLASH,

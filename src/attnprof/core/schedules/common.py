@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from attnprof.core.problem import Direction, Problem
-from attnprof.core.schedules.formula import make_term, symbols_of
+from attnprof.core.schedules.formula import Number, make_term, symbols_of
 from attnprof.core.traffic import ByteKind, Cost, Term, Tiles, Traffic
 
 
@@ -40,7 +40,7 @@ def cost(
     problem: Problem,
     *,
     logical: Traffic,
-    executed_pairs: int,
+    executed_pairs: Number,
     workspace_bytes: int,
     backward_factor: float,
     op_boundary: Traffic | None = None,
@@ -53,7 +53,7 @@ def cost(
     return Cost(
         useful_flops=problem.flops(backward_factor),
         executed_flops=round(2 * executed_pairs * dims * passes[problem.direction]),
-        exp_ops=executed_pairs,
+        exp_ops=round(executed_pairs),
         backward_factor=None if forward else backward_factor,
         compulsory=compulsory(problem),
         logical=logical,

@@ -11,7 +11,7 @@ from attnprof.core.problem import Problem
 from attnprof.core.schedules.blocks import flex_cost
 from attnprof.core.schedules.eager import math_cost, naive_cost
 from attnprof.core.schedules.flash import fa1_cost, fa2_cost, tile_capacity_bytes
-from attnprof.core.schedules.formula import GLOSSARY, as_latex, as_text, names_in, total_formula
+from attnprof.core.schedules.formula import GLOSSARY, Number, as_latex, as_text, names_in, total_formula
 from attnprof.core.schedules.tiling import visits
 from attnprof.core.schedules.torch_cpu import torch_cpu_flash_cost
 from attnprof.core.traffic import Cost, Term
@@ -107,7 +107,7 @@ def _if_any(formula: str, shown: Callable[[str], str]) -> str:
     return shown(formula) if formula else ""
 
 
-def counted(problem: Problem, rows: int, cols: int) -> dict[str, int]:
+def counted(problem: Problem, rows: int, cols: int) -> dict[str, Number]:
     """The counts behind the symbols of a masked schedule, for tiles of `rows` by `cols`."""
     seen = visits(problem, rows, cols)
     return {"L": seen.keys, "R": seen.rows, "R_0": seen.rows_met, "W": seen.keys_met}

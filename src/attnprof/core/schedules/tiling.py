@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from functools import lru_cache
 
 import msgspec
@@ -10,6 +11,7 @@ import msgspec
 from attnprof.core.errors import InvalidInput
 from attnprof.core.mask import Band, Dense, Full
 from attnprof.core.problem import Problem
+from attnprof.core.schedules.formula import Number
 
 
 class Visits(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,13 +21,13 @@ class Visits(msgspec.Struct, frozen=True, kw_only=True):
     B_c; `rows_met` are query rows in at least one computed tile, `keys_met` likewise.
     """
 
-    keys: int
-    rows: int
-    rows_met: int
-    keys_met: int
-    tiles: int
-    pairs: int
-    padded_pairs: int
+    keys: Number
+    rows: Number
+    rows_met: Number
+    keys_met: Number
+    tiles: Number
+    pairs: Number
+    padded_pairs: Number
 
 
 def check_tiles(**sizes: int) -> None:
@@ -48,9 +50,10 @@ def visits(problem: Problem, rows: int, cols: int, *, skip: bool = True) -> Visi
     return _sum([(count, _band_visits(band, rows, cols)) for count, band in bands])
 
 
-def _sum(parts: list[tuple[int, Visits]]) -> Visits:
-    names = Visits.__struct_fields__
-    return Visits(**{name: sum(count * getattr(part, name) for count, part in parts) for name in names})
+def _sum(parts: list[tuple[Number, Visits]]) -> Visits:
+    """Counts added with their weights; whole sums are ints."""
+    totals = {n: sum(Fraction(w) * getattr(part, n) for w, part in parts) for n in Visits.__struct_fields__}
+    return Visits(**{n: int(total) if total == int(total) else total for n, total in totals.items()})
 
 
 def tile_spans(band: Band, rows: int, cols: int) -> Iterator[tuple[int, int, int]]:
@@ -94,12 +97,14 @@ def block_visits(problem: Problem, rows: int, cols: int) -> Visits:
         return visits(problem, rows, cols)
     check_tiles(B_r=rows, B_c=cols)
     batch, heads = (1, 1) if len(problem.mask.shape) == 2 else problem.mask.shape[:2]
-    if heads != 1:
-        raise InvalidInput(f"mask {problem.mask} differs by head: block counts are per batch element only")
+    matrices = max(batch * heads, 1)
     stored = list(problem.mask.rows())
-    per = len(stored) // max(batch, 1)
-    parts = [_dense_visits(stored[b * per : (b + 1) * per], problem, rows, cols) for b in range(batch)]
-    return _sum([(problem.batch // max(batch, 1), part) for part in parts])
+    per = len(stored) // matrices
+    weight = Fraction(
+        problem.batch, matrices
+    )  # counts are of one head: the mean over heads where they differ
+    parts = [_dense_visits(stored[i * per : (i + 1) * per], problem, rows, cols) for i in range(matrices)]
+    return _sum([(weight, part) for part in parts])
 
 
 def _dense_visits(stored: list[str], problem: Problem, rows: int, cols: int) -> Visits:
