@@ -56,7 +56,7 @@ GROUPS: tuple[tuple[tuple[str, ...], float], ...] = (
     (("family", "pass", "deterministic"), 0.2),
     (("family", "precision", "pass", "windowed"), 0.3),
 )
-_NOISE, _ROBUST, _STEPS, _LONGEST_STEP, _NUDGE = 0.2, 0.35, 10, 0.5, 1e-3
+_NOISE, _ROBUST, _STEPS, _LONGEST_STEP, _NUDGE = 0.2, 0.35, 7, 0.5, 1e-3
 
 
 class Spread(msgspec.Struct, frozen=True, kw_only=True):
