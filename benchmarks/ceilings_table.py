@@ -43,7 +43,7 @@ def placed_line(row: Row) -> str:
         "n/a" if s is None else f"{s:.1%}" for s in (row.matmul_share, row.exp_share, row.memory_share)
     )
     alarms = "; ".join(j.message for j in row.judgments if j.code == "above_ceiling") or "none"
-    bound = "n/a" if row.times_bound is None else f"{row.times_bound:.3g} | {row.binding}"
+    bound = f"{row.times_bound:.3g} | {row.binding}"
     return (
         f"| {row.variant} | {row.q_len} | {row.dtype} | {bound} | {shares} | {row.memory_level} | {alarms} |"
     )
