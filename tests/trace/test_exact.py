@@ -1,5 +1,7 @@
 """Traced bytes equal the closed forms of the textbook, to the byte."""
 
+import warnings
+
 import pytest
 import torch
 
@@ -194,3 +196,42 @@ def test_unknown_fused_kernel_is_named_counted_and_flagged():
     assert "_native_multi_head_attention" in {op.name for op in traced.operators}
     assert any("fused operator without a known schedule" in flag for flag in traced.flags)
     assert traced[0].read_bytes >= x.nbytes + sum(p.nbytes for p in mha.parameters())
+
+
+def test_kernel_outside_the_dispatcher_is_flagged():
+    def through_numpy(q, k, v):
+        out = torch.empty_like(q)
+        out.numpy()[...] = torch.softmax(q @ k.transpose(-1, -2), -1).numpy() @ v.numpy()
+        return out
+
+    assert any(
+        "written outside PyTorch's operators" in flag for flag in trace(through_numpy, square(8)).flags
+    )
+    assert trace(textbook_naive, square(8)).flags == ()
+
+
+def test_compiled_code_is_refused():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # raised inside torch.compile
+        compiled = torch.compile(textbook_naive)
+    with pytest.raises(InvalidInput, match="compiled code cannot be seen operator by operator"):
+        trace(compiled, square(8))
+    with pytest.raises(InvalidInput, match="compiled code cannot be seen operator by operator"):
+        trace("naive_compiled", square(8))
+
+
+def test_keys_expanded_for_grouped_heads_are_copies():
+    (point,) = trace("naive", square(256, q_heads=4, kv_heads=1), [160 * KIB])
+    copied = 4 * 256 * 64 * 4
+    assert point.tensor_bytes("K copy") == point.tensor_bytes("V copy") == 2 * copied
+
+
+@pytest.mark.parametrize("name", ["flash_tiled", "fa1_tiled"])
+def test_tiled_backward_sums_dq_in_memory(name):
+    """FlashAttention's backward: dQ is read and written once per key tile, dK and dV once."""
+    n, d = 512, 32
+    problem = Problem(q_len=n, head_dim=d, direction="bwd")
+    points = trace(name, problem, [64 * KIB])
+    tiles, nd = n // 64, n * d * 4
+    assert points[0].tensor_bytes("dK") == points[0].tensor_bytes("dV") == nd
+    assert points[0].tensor_bytes("dQ partial") == pytest.approx(nd * (1 + 2 * tiles + 1), rel=0.02)

@@ -44,7 +44,7 @@ def trace(
     from attnprof.variants.catalog import as_variant, find
 
     variant = find(subject) if isinstance(subject, str) else as_variant(subject)
-    refused = variant.unavailable("cpu") or variant.refuse(problem, "cpu")
+    refused = variant.unavailable("cpu") or variant.refuse(problem, "cpu") or _compiled(variant, subject)
     if refused:
         raise InvalidInput(f"{variant.name} does not compute {problem} on the CPU: {refused}")
     computed = variant.problem_for(problem)
@@ -71,6 +71,7 @@ def trace_call(
     name = getattr(function, "__name__", type(function).__name__)
     result = _called(session, name, lambda: function(*tensors))
     session.name_result(result, "O")
+    session.check_written(result)
     return session.finish(name, None)
 
 
@@ -93,12 +94,19 @@ def _traced(
     out = _called(session, name, lambda: kernel(*inputs.tensors))
     _check_shape(out, problem, name)
     session.name_result(out, "O")
+    session.check_written(out)
     if problem.direction is not Direction.FWD:
         session.playing = True
         gradients = _called(session, name, lambda: _backward(out, inputs))
         for label, tensor in zip(("dQ", "dK", "dV"), gradients, strict=True):
             session.name_result(tensor, label)
     return session.finish(name, problem)  # the results are still alive: they are written back
+
+
+def _compiled(variant: Variant, subject: object) -> str | None:
+    if variant.compiles or hasattr(subject, "_torchdynamo_orig_callable"):
+        return "compiled code cannot be seen operator by operator (recorded, it runs uncompiled); trace the original"
+    return None
 
 
 def _backward(out: Tensor, inputs: Inputs) -> tuple[Tensor, ...]:

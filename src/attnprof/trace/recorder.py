@@ -51,6 +51,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch lea
         self._storages = storages
         self._line_bytes = line_bytes
         self._numbers: dict[str, int] = {}
+        self._written: set[int] = set()
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -66,6 +67,14 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch lea
             for tensor in results:  # allocated, not yet written
                 self._storages.of(tensor, TEMPORARY)
         return result
+
+    def check_written(self, tensor: Tensor) -> None:
+        """Flag a result that no recorded operator wrote: a kernel outside PyTorch's dispatcher did."""
+        storage = self._storages.of(tensor)
+        if storage.index not in self._written and storage.label not in {"Q", "K", "V"}:
+            self._flag(
+                "result", "written outside PyTorch's operators (a custom kernel): its traffic is not seen"
+            )
 
     # --- one operator -----------------------------------------------------------------------------------------
 
@@ -106,11 +115,14 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch lea
         sources = [self._storages.of(t).label for t in read]
         for tensor in fresh:
             boolean = tensor.dtype is torch.bool
-            self._storages.of(tensor, result_label(effect.name, sources, effect.matmul, boolean))
+            storage = self._storages.of(tensor, result_label(effect.name, sources, effect.matmul, boolean))
+            self._written.add(storage.index)
         for tensor in mutated:
             storage = self._storages.of(tensor)
-            if storage.label == TEMPORARY or effect.name in {"exp_", "exp2_"}:
-                storage.label = result_label(effect.name, sources, effect.matmul, tensor.dtype is torch.bool)
+            self._written.add(storage.index)
+            label = result_label(effect.name, sources, effect.matmul, tensor.dtype is torch.bool)
+            if storage.label == TEMPORARY or label in {"P", "dS"}:  # S becomes P in place, dP becomes dS
+                storage.label = label
 
     def _parts(
         self, effect: Effects, read: list[Tensor], written: list[Tensor]

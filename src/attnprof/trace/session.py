@@ -53,6 +53,11 @@ class Session:
             if storage.label not in {"Q", "K", "V", "dO"}:
                 storage.label = label
 
+    def check_written(self, result: Any) -> None:
+        """Flag results that a kernel outside PyTorch's dispatcher wrote."""
+        for tensor in tensors_in(result):
+            self._recorder.check_written(tensor)
+
     @contextmanager
     def recording(self) -> Iterator[None]:
         """Count what runs inside, on one thread (small tiles on many threads only wait for each other)."""
