@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from attnprof.core.mask import UNLIMITED, Window
@@ -16,18 +17,27 @@ from attnprof.variants.sliding_w128 import windowed
 if TYPE_CHECKING:
     from torch import Tensor
 
-BLOCK = 256  # queries per call: the overlap of one block's keys with the next one's is a window, so wider is less work
+BLOCK = 256  # queries per block: the overlap of one block's keys with the next one's is a window, so wider is less work
 
 
 @dataclass(frozen=True, kw_only=True)
-class Block:
-    """Queries [start, stop), the keys [first, last) that they see, and which pairs of them are visible."""
+class Run:
+    """Blocks of `rows` queries from `start`, each with `keys` keys, the first of which begins at `first`.
+
+    Block n takes queries start + n * rows and keys first + n * rows, and all share one mask of visible pairs.
+    """
 
     start: int
-    stop: int
+    rows: int
     first: int
-    last: int
+    keys: int
+    blocks: int
     mask: Tensor
+
+    @property
+    def stop(self) -> int:
+        """End of its queries."""
+        return self.start + self.blocks * self.rows
 
 
 def _asked_or_windowed(problem: Problem) -> Problem:
@@ -56,42 +66,48 @@ def sliding_window_true(problem: Problem, setting: Setting) -> Kernel:
     import torch
     from torch.nn.functional import scaled_dot_product_attention
 
-    blocks = tuple(_blocks(problem, setting.device))
+    runs = tuple(_runs(problem, setting.device))
     scale, grouped = problem.effective_scale, problem.group > 1
 
-    def attend(q: Tensor, k: Tensor, v: Tensor, block: Block) -> Tensor:
-        keys = slice(block.first, block.last)
-        rows = q[:, :, block.start : block.stop]
-        return scaled_dot_product_attention(
-            rows, k[:, :, keys], v[:, :, keys], attn_mask=block.mask, scale=scale, enable_gqa=grouped
+    def attend(q: Tensor, k: Tensor, v: Tensor, run: Run) -> Tensor:
+        rows = _by_block(q[:, :, run.start : run.stop], run.rows, run.rows)
+        ahead = slice(run.first, run.first + (run.blocks - 1) * run.rows + run.keys)
+        keys, values = (_by_block(x[:, :, ahead], run.keys, run.rows) for x in (k, v))
+        output = scaled_dot_product_attention(
+            rows, keys, values, attn_mask=run.mask, scale=scale, enable_gqa=grouped
         )
+        parted = output.reshape(q.shape[0], run.blocks, *output.shape[1:])
+        return parted.transpose(1, 2).reshape(*q.shape[:2], run.blocks * run.rows, v.shape[3])
 
     def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
-            parts = [attend(q, k, v, block) for block in blocks]
-            return torch.cat(parts, dim=2) if parts else q.new_zeros(*q.shape[:3], v.shape[3])
-        output = q.new_empty(*q.shape[:3], v.shape[3])
-        for block in blocks:
-            output[:, :, block.start : block.stop] = attend(q, k, v, block)
-        return output
+        if not runs:
+            return q.new_zeros(*q.shape[:3], v.shape[3])
+        return torch.cat([attend(q, k, v, run) for run in runs], dim=2)
 
     return attention
 
 
-def _blocks(problem: Problem, device: str) -> Iterator[Block]:
-    """Blocks of queries in order; interior ones share one mask, so masks take O(W) memory in all."""
+def _by_block(x: Tensor, size: int, step: int) -> Tensor:
+    """Overlapping blocks along the length as batch elements, (B * blocks, H, size, D): views where B is 1."""
+    if x.shape[2] == size:  # one block, which may be of no key
+        return x
+    return x.unfold(2, size, step).permute(0, 2, 1, 4, 3).flatten(0, 1)
+
+
+def _runs(problem: Problem, device: str) -> Iterator[Run]:
+    """The blocks in order; neighbours with the same shape are one run, so there are few, and few masks."""
     import torch
 
     ((_, band),) = problem.mask.bands(problem.batch, problem.q_len, problem.kv_len)  # type: ignore[union-attr]  # a window
     low, high = band.low or 0, band.high or 0
-    masks: dict[tuple[int, int, int], Tensor] = {}
-    for start in range(0, problem.q_len, BLOCK):
+
+    def shape(start: int) -> tuple[int, int, int]:
         stop = min(start + BLOCK, problem.q_len)
-        first, last = band.span(start)[0], max(band.span(start)[0], band.span(stop - 1)[1])
-        shape = (stop - start, last - first, first - start)
-        if shape not in masks:
-            distance = (
-                torch.arange(first, last, device=device) - torch.arange(start, stop, device=device)[:, None]
-            )
-            masks[shape] = (distance >= low) & (distance <= high)
-        yield Block(start=start, stop=stop, first=first, last=last, mask=masks[shape])
+        first, last = band.span(start)[0], band.span(stop - 1)[1]
+        return stop - start, max(last - first, 0), first - start
+
+    for (rows, keys, shift), starts in groupby(range(0, problem.q_len, BLOCK), key=shape):
+        start, *others = starts
+        distance = torch.arange(keys, device=device) + shift - torch.arange(rows, device=device)[:, None]
+        mask = (distance >= low) & (distance <= high)
+        yield Run(start=start, rows=rows, first=start + shift, keys=keys, blocks=1 + len(others), mask=mask)

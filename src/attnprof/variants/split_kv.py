@@ -51,23 +51,38 @@ def split_kv(problem: Problem, setting: Setting) -> Kernel:
 
     group, scale = problem.group, problem.effective_scale
     hidden = _hidden(problem, setting.device)
-    spans = [(s, min(s + PART_KEYS, problem.kv_len)) for s in range(0, max(problem.kv_len, 1), PART_KEYS)]
+    whole = (
+        problem.kv_len // PART_KEYS * PART_KEYS
+    )  # keys in parts of full size; the rest is a part of its own
+    spans = [span for span in ((0, whole), (whole, problem.kv_len)) if span[0] < span[1]] or [(0, 0)]
     statistics = torch.float64 if problem.dtype.bits == 64 else torch.float32
 
-    def part(q: Tensor, k: Tensor, v: Tensor, span: tuple[int, int]) -> tuple[Tensor, Tensor]:
-        keys = slice(*span)
-        scores = (q @ k[:, :, keys].transpose(-2, -1)).to(statistics) * scale
+    def cut(span: tuple[int, int]) -> tuple[int, int]:
+        """How many parts a span has, and the keys of each."""
+        keys = span[1] - span[0]
+        count = max(1, keys // PART_KEYS)
+        return count, keys // count
+
+    def parts(x: Tensor, span: tuple[int, int]) -> Tensor:
+        """Keys [start, stop) of (B, H, N, D) as (B, H, parts, keys of a part, D)."""
+        return x[:, :, slice(*span)].reshape(*x.shape[:2], *cut(span), x.shape[3])
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, span: tuple[int, int]) -> tuple[Tensor, Tensor]:
+        """Outputs and LSEs of the parts in a span."""
+        scores = (q.unsqueeze(2) @ parts(k, span).transpose(-2, -1)).to(statistics) * scale
         if hidden is not None:
-            scores = scores.masked_fill(hidden[..., keys], float("-inf"))
+            part = hidden[..., slice(*span)]
+            split = part.reshape(*part.shape[:3], *cut(span)).transpose(2, 3)
+            scores = scores.masked_fill(split, float("-inf"))
         lse = scores.logsumexp(dim=-1, keepdim=True)
         weights = (scores - lse.clamp_min(torch.finfo(statistics).min)).exp()
-        return (weights.to(v.dtype) @ v[:, :, keys]).to(statistics), lse
+        return (weights.to(v.dtype) @ parts(v, span)).to(statistics), lse
 
     def attention(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         packed = q.reshape(problem.batch, problem.kv_heads, group * problem.q_len, problem.qk_dim)
-        outputs, lses = zip(*(part(packed, k, v, span) for span in spans), strict=True)
-        shares = torch.stack(lses).softmax(dim=0)  # exp(LSE_i - LSE)
-        combined = (torch.stack(outputs) * shares.nan_to_num(0.0)).sum(dim=0)
+        outputs, lses = zip(*(attend(packed, k, v, span) for span in spans), strict=True)
+        shares = torch.cat(lses, dim=2).softmax(dim=2)  # exp(LSE_i - LSE)
+        combined = (torch.cat(outputs, dim=2) * shares.nan_to_num(0.0)).sum(dim=2)
         return combined.to(q.dtype).reshape(problem.batch, problem.q_heads, problem.q_len, problem.v_dim)
 
     return attention
