@@ -20,6 +20,7 @@ from attnprof.core.dtypes import DType
 from attnprof.core.errors import InvalidInput
 from attnprof.core.problem import Problem
 from attnprof.core.record import Manifest, Record
+from attnprof.core.schedules.dram import USABLE_SHARE
 from attnprof.core.traffic import Cost
 from attnprof.predict.api import Prediction
 from attnprof.predict.cases import Floats
@@ -28,6 +29,7 @@ from attnprof.predict.memory import input_bytes
 Shared = dict[str, tuple[float, float]]  # name -> value and spread of its logarithm
 
 LEAST_ROWS, LEAST_LEVELS = 6, 2
+_SHARPNESS = 5.0  # how abruptly a working set beyond the usable share of the cache goes to memory
 CEILING_VARIANTS = ("naive", "sdpa_default", "sdpa_math", "sdpa_flash")
 _USUAL_LLC_BYTES = 32 * 2**20
 # Logarithms of shared values: prior per thread, and how wrong the prior may be.
@@ -126,7 +128,7 @@ class LocalModel:
 
     def _parts(self, point: Floats, work: _Work) -> dict[str, float]:
         value = dict(zip(_SHARED, np.exp(self._values(point, work.variant)), strict=True))
-        beyond = (work.live_bytes / self.llc_bytes) ** 2
+        beyond = (work.live_bytes / (USABLE_SHARE * self.llc_bytes)) ** _SHARPNESS
         outside = beyond / (1 + beyond)
         per_byte = outside / value["memory_bytes_per_s"] + (1 - outside) / value["cache_bytes_per_s"]
         parts = {"matmul": work.flops / value["flops_per_s"], "softmax": work.pairs * value["pair_s"],
