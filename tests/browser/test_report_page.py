@@ -135,6 +135,24 @@ def test_search_and_selectors_filter(browser, report_page):
     assert "4 of 32 rows" in browser.find_element(By.ID, "count").text
 
 
+def test_notes_open_and_constant_columns_are_said_once(browser, report_page):
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+
+    opened(browser, report_page)
+    headings = browser.execute_script(
+        "return [...document.querySelectorAll('#table th')].map((h) => h.innerText)"
+    )
+    assert "dtype" not in headings
+    assert "dtype float32" in browser.find_element(By.ID, "same").text
+    choose(browser, "by-variant", "flex")
+    summary = browser.find_element(By.CSS_SELECTOR, "#table details summary")
+    text = browser.find_element(By.CSS_SELECTOR, "#table details p")
+    assert not text.is_displayed()
+    summary.send_keys(Keys.ENTER)
+    assert text.text == "needs a GPU <b>now</b>"
+
+
 def test_another_series_redraws_the_charts(browser, report_page):
     from selenium.webdriver.support.ui import WebDriverWait
 

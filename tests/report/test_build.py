@@ -185,6 +185,13 @@ def test_series_beyond_the_selector_stay_in_words_and_rows():
     assert made.story[0].sentences[-1] == "… and 6 more series; the map and the tables show all."
 
 
+def test_images_are_of_up_to_three_series_or_of_the_first(tmp_path):
+    for count, suffixes in ((2, {"time.png", "time-2.png"}), (4, {"time.png"})):
+        read = results([record(asked=problem(batch=batch)) for batch in range(1, count + 1)])
+        files = write_report(read, build(read, "t"), tmp_path / str(count))
+        assert {path.name for path in files if path.name.startswith("time") and path.suffix == ".png"} == suffixes
+
+
 def test_an_output_that_cannot_be_written_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="choose another --out"):

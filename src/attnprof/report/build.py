@@ -24,7 +24,7 @@ from attnprof.report.words import Paragraph, story
 from attnprof.store.traces import StoredTrace
 
 MAX_SERIES = 12  # in the page's selector; the table holds every row
-STATIC_SERIES = 3  # drawn as PNG and SVG
+STATIC_SERIES = 3  # all are drawn as PNG and SVG up to so many; of more only the first
 MAX_CURVES = 4
 PNG_SCALE = 2
 
@@ -113,10 +113,11 @@ def write_report(results: Results, made: Report, out: Path) -> tuple[Path, ...]:
 
 
 def _write_images(made: Report, directory: Path) -> list[tuple[Chart, Path]]:
-    """PNG and SVG of every chart: those of the first series, of up to two more with a number, and the map."""
+    """PNG and SVG of the charts of up to three series (with a number from the second on), and of the whole run's."""
     directory.mkdir(exist_ok=True)
     written: list[tuple[Chart, Path]] = []
-    for index, figures in enumerate(made.figures[:STATIC_SERIES]):
+    drawn = made.figures if len(made.figures) <= STATIC_SERIES else made.figures[:1]
+    for index, figures in enumerate(drawn):
         suffix = f"-{index + 1}" if index else ""
         written += _draw_all(figures.charts, figures.label, suffix, directory)
     return written + _draw_all(made.fixed, "", "", directory)

@@ -42,12 +42,20 @@ SHOWN = (
 def table_data(made: Sequence[Row]) -> list[dict[str, Any]]:
     """Columns for the page's script: numbers as they are (null = n/a), text as indices into its distinct values."""
     columns = [_column(heading, [getattr(row, name) for row in made]) for name, heading in SHOWN]
-    return [*columns, _column("notes", [_notes(row) for row in made])]
+    notes = _column("notes", [_note(row) for row in made])
+    return [*columns, notes, _column("details", [_details(row) for row in made]) | {"hidden": True}]
 
 
-def _notes(row: Row) -> str:
+def _note(row: Row) -> str | None:
+    """What fits into a cell; the details open below it."""
+    if row.outcome != "measured":
+        return "why"
+    return ", ".join(judgment.code for judgment in row.judgments) or None
+
+
+def _details(row: Row) -> str | None:
     parts = (row.reason, judgment_text(row.judgments))
-    return "; ".join(part for part in parts if part)
+    return "; ".join(part for part in parts if part) or None
 
 
 def _column(heading: str, values: list[Any]) -> dict[str, Any]:

@@ -76,6 +76,19 @@
     if (Number.isInteger(value)) return whole.format(value);
     return Math.abs(value) < 1e-3 ? value.toExponential(2) : digits.format(value);
   };
+  const constant = (each) => total > 1 && each.name !== "variant" && each.values.every((value) => value === each.values[0]);
+  const SHOWN = COLUMNS.filter((each) => !each.hidden && !constant(each));
+  const same = COLUMNS.filter((each) => !each.hidden && constant(each)).map((each) => `${each.name} ${shown(raw(each, 0), each.name)}`);
+  if (same.length) byId("same").textContent = `Same in every row: ${same.join(", ")}.`;
+  const noteCell = (row) => {
+    const cell = make("td", undefined, "notes");
+    const note = raw(column("notes"), row);
+    if (note === null) return cell;
+    const details = make("details");
+    details.append(make("summary", note), make("p", raw(column("details"), row)));
+    cell.append(details);
+    return cell;
+  };
   let sorted = { name: null, up: true };
   let page = 0;
   let found = [];
@@ -117,9 +130,13 @@
     const rows = found.slice(page * PAGE, (page + 1) * PAGE).map((row) => {
       const line = make("tr");
       if (["wrong", "nan"].includes(raw(column("check"), row))) line.className = "wrong";
-      for (const each of COLUMNS) {
+      for (const each of SHOWN) {
+        if (each.name === "notes") {
+          line.append(noteCell(row));
+          continue;
+        }
         const value = raw(each, row);
-        const kind = each.name === "notes" ? "notes" : each.texts ? "" : "number";
+        const kind = each.texts ? "" : "number";
         line.append(make("td", shown(value, each.name), value === null ? `${kind} missing` : kind));
       }
       return line;
@@ -131,7 +148,7 @@
     byId("next").disabled = page + 1 >= pages;
   }
   const head = make("tr");
-  for (const each of COLUMNS) {
+  for (const each of SHOWN) {
     const cell = make("th", undefined, each.texts ? "" : "number");
     cell.scope = "col";
     cell.setAttribute("aria-sort", "none");
