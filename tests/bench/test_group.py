@@ -140,3 +140,30 @@ def test_peak_memory_of_the_published_case_does_not_depend_on_order():
     assert mib["naive"] == pytest.approx([66.0, 66.0], rel=0.01)
     assert mib["sdpa_math"] == pytest.approx([74.0, 74.0], rel=0.01)
     assert mib["sdpa_flash"] == pytest.approx([3.16, 3.16], rel=0.05)
+
+
+def test_choice_cost_and_remark_of_a_kernel_reach_its_record():
+    from dataclasses import dataclass, replace
+
+    from attnprof.core.schedules import fa2_cost
+    from attnprof.variants.naive import naive
+
+    problem = Problem(q_heads=2, q_len=16, head_dim=16)
+    chosen = fa2_cost(problem, rows=16, cols=32)
+
+    @dataclass(frozen=True)
+    class Tuned:
+        kernel: object
+        choice: str = "forward 16x32"
+        cost: object = chosen
+
+        def __call__(self, q, k, v):
+            return self.kernel(q, k, v)
+
+    tuned = replace(
+        naive, name="tuned", prepare=lambda p, s: Tuned(naive.prepare(p, s)), remark=lambda device: f"said of {device}"
+    )
+    record = profile(tuned, problem)
+    assert record.outcome.choice == "forward 16x32"
+    assert record.cost == chosen
+    assert "said of cpu" in [j.message for j in record.judgments]

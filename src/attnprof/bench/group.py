@@ -55,6 +55,8 @@ class Prepared:
     recompiles: int | None
     counted: dict[str, float]
     judgments: tuple[Judgment, ...]
+    choice: str  # of an autotuned kernel, and the cost of what it chose
+    cost: Cost | None
 
 
 class Group:
@@ -89,7 +91,7 @@ class Group:
         )  # fmt: skip
 
     def _refusal(self, variant: Variant) -> Outcome | None:
-        reason = variant.unavailable(self.device.name) or variant.refuse(self.asked)
+        reason = variant.unavailable(self.device.name) or variant.refuse(self.asked, self.device.name)
         if reason:
             return Unsupported(reason=reason)
         reason = too_large(
@@ -115,7 +117,8 @@ class Group:
         graphs_before = graphs_compiled()
         with scope():
             begun = time.perf_counter()
-            call = directed(variant.prepare(problem, setting), inputs, problem.direction)
+            kernel = variant.prepare(problem, setting)
+            call = directed(kernel, inputs, problem.direction)
             prepare_s = time.perf_counter() - begun
             first_call_s = self.device.time_calls(call, 1)
             results, memory = self.device.peak_bytes(call)
@@ -130,8 +133,9 @@ class Group:
             series=Series(call=call, scope=scope, calls_per_sample=calls, warmup_calls=warmup_calls),
             prepare_s=prepare_s, first_call_s=first_call_s, memory=memory, accuracy=accuracy, backend=backend,
             compile_s=max(0.0, first_call_s - call_s) if graphs else None, recompiles=graphs - 1 if graphs else None,
-            counted=counted,
+            counted=counted, choice=getattr(kernel, "choice", ""), cost=getattr(kernel, "cost", None),
             judgments=(
+                *_remarks(variant, self.device.name),
                 *gate_problem(problem, self.device.name, backend=variant.backend or ""),
                 *backend_judgments(variant.backend, backend),
             ),
@@ -156,17 +160,26 @@ class Group:
             warmup_calls=series.warmup_calls, first_call_s=prepared.first_call_s, prepare_s=prepared.prepare_s,
             floor_s=self.floor_s, stopped=series.stopped, memory=prepared.memory, accuracy=prepared.accuracy,
             backend=prepared.backend, compile_s=prepared.compile_s, recompiles=prepared.recompiles,
-            counted=prepared.counted,
+            counted=prepared.counted, choice=prepared.choice,
         )  # fmt: skip
-        return self._record(variant, measured, prepared.judgments)
+        return self._record(variant, measured, prepared.judgments, prepared.cost)
 
-    def _record(self, variant: Variant, outcome: Outcome, judgments: tuple[Judgment, ...] = ()) -> Record:
-        cost = None if isinstance(outcome, Unsupported) else _cost(variant, self.asked)
+    def _record(
+        self, variant: Variant, outcome: Outcome, judgments: tuple[Judgment, ...] = (), cost: Cost | None = None
+    ) -> Record:
+        if cost is None and not isinstance(outcome, Unsupported):
+            cost = _cost(variant, self.asked)
         return Record(
             variant=variant.name, asked=self.asked, problem=variant.problem_or_asked(self.asked),
             device=self.conditions.device, outcome=outcome, cost=cost,
             judgments=judgments, started_at=self._started_at, cache=self.conditions.cache, seed=self.conditions.seed,
         )  # fmt: skip
+
+
+def _remarks(variant: Variant, device: str) -> tuple[Judgment, ...]:
+    """What a variant must say of itself on a device, such as that another kernel took its place."""
+    text = variant.remark(device) if variant.remark else None
+    return (Judgment(code="remark", message=text),) if text else ()
 
 
 def _cost(variant: Variant, asked: Problem) -> Cost | None:
