@@ -85,3 +85,16 @@ def test_wrong_use_is_refused(run_cli, arguments, message):
     ran = run_cli("trace", *arguments[:1], "--seq-lens", "8", *arguments[1:])
     assert ran.code == 2
     assert message in ran.err
+
+
+def test_simulation_that_cannot_be_says_why(run_cli):
+    ran = run_cli("trace", "naive", "--seq-lens", "64", "--heads", "1", "--capacity", "160KiB", "--simulate")
+    assert ran.code == 0, ran.err
+    assert "simulated (callgrind), last level 160 KiB: n/a: callgrind's last level is shared" in ran.out
+
+
+def test_failure_of_the_users_function_exits_with_1(run_cli):
+    ran = run_cli("trace", "torch:matmul", "--seq-lens", "64", "--heads", "1", "--json")
+    assert ran.code == 1
+    assert ran.out == ""
+    assert "matmul failed before its first operator" in ran.err
