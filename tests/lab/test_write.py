@@ -7,6 +7,7 @@ import re
 from importlib.resources import files
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from attnprof.core.ceilings import Ceilings, Rate
@@ -105,6 +106,19 @@ def test_plots_are_labelled_and_marked_where_measured(data, lang):
     assert [part["title"]["text"] for part in ratio["hconcat"]] == [
         PLOTS[lang]["ratio_panel"],
         PLOTS[lang]["roofline_panel"],
+    ]
+
+
+def test_deviations_are_named_by_term(data):
+    row = data.at("flash", 2048)
+    assert write.term_deviations(row) == []
+    assert write.term_deviations(data.at("naive", 64)) == []
+    off = msgspec.structs.replace(
+        row, terms=row.terms | {"K": (row.terms["K"][0] + 640, 0), "temporaries": (0, 64)}
+    )
+    assert write.term_deviations(off) == [
+        "flash, N = 2048: K read +640",
+        "flash, N = 2048: temporaries written +64",
     ]
 
 

@@ -19,7 +19,7 @@ from attnprof.core.schedules import fa2_cost, naive_cost
 from attnprof.core.units import format_bytes, format_seconds, format_si
 from attnprof.lab import collect, plots
 from attnprof.lab.collect import ROOFLINE_N, Data
-from attnprof.lab.measure_bytes import CAPACITIES, CAPACITY, LENGTHS, D, working_set
+from attnprof.lab.measure_bytes import CAPACITIES, CAPACITY, LENGTHS, D, Measured, working_set
 from attnprof.lab.words import LANGUAGES, PLOTS
 
 FOLDER = "27-flash-vs-naive-bytes"
@@ -114,6 +114,7 @@ def _facts(data: Data) -> dict[str, Any]:
         "naive": naive, "flash": flash, "half": half, "half_fp32": half_fp32, "roof": data.roof,
         "times": times, "speedup": times["naive"].time_s / times["sdpa_flash"].time_s,
         "predicted": cpu_prediction(data), "studied": STUDIED_SPEEDUP, "rn": ROOFLINE_N,
+        "deviations": [text for row in data.measured for text in term_deviations(row)],
         "loses": [pair for pair in _pairs(data) if pair[2] > pair[1]],
         "levels": [(m, data.level("naive", m), data.level("flash", m)) for m in CAPACITIES],
         "machine": f"{data.identity.device_name}, {data.identity.threads} threads",
@@ -127,6 +128,21 @@ def _pairs(data: Data) -> list[tuple[int, int, int]]:
     """(N, naive, flash) of the scan."""
     flash = {row.N: row.total_bytes for row in data.scanned if row.method == "flash"}
     return [(row.N, row.total_bytes, flash[row.N]) for row in data.scanned if row.method == "naive"]
+
+
+def term_deviations(row: Measured) -> list[str]:
+    """The terms in which a measurement differs from its form, each with its bytes; empty where it agrees."""
+    problem = Problem(q_len=row.N, head_dim=row.d, dtype=DType.FLOAT32)
+    cost = naive_cost(problem, scale_pass=False) if row.method == "naive" else fa2_cost(problem, lse=False)
+    traffic = cost.compulsory if row.fits else cost.logical
+    form = {term.tensor: (term.read_bytes, term.write_bytes) for term in traffic.terms}
+    found = []
+    for tensor in dict.fromkeys([*form, *row.terms]):
+        said, seen = form.get(tensor, (0, 0)), row.terms.get(tensor, (0, 0))
+        for what, expected, moved in zip(("read", "written"), said, seen, strict=True):
+            if expected != moved:
+                found.append(f"{row.method}, N = {row.N}: {tensor} {what} {moved - expected:+,}")
+    return found
 
 
 def profiled_factors() -> tuple[float, float]:
