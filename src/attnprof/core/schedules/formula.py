@@ -33,6 +33,7 @@ GLOSSARY: Mapping[str, str] = MappingProxyType(
         "L": "keys streamed by the query tiles of one head, hidden tiles skipped, summed over batch",
         "R": "query rows streamed by the key tiles of one head, hidden tiles skipped, summed over batch",
         "R_0": "query rows met by at least one key tile, per head, summed over batch",
+        "K_0": "keys met by at least one query tile, per head, summed over batch",
         "A": "elements of the boolean mask tensor",
         "A_r": "rows of the boolean mask tensor",
         "W": "visible keys of one head, summed over batch",
