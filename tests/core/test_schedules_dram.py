@@ -115,7 +115,7 @@ def test_the_value_is_inside_its_bracket(method, llc, length):
     )
     usable = USABLE_SHARE * llc
     assert p.claimed == (not usable / 2 < p.active_bytes < usable * 2)
-    assert p.regime.value in (Regime.NEAR, Regime.FITS, Regime.EXCEEDS)
+    assert (p.regime is Regime.NEAR) == (not p.claimed)
 
 
 def test_the_level_matters_65_times():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from attnprof.core.dtypes import DType
+from attnprof.core.errors import StoreError
 from attnprof.textbook import bytes_naive, bytes_o, flops
 
 CHIPS = ("A100 SXM 40GB", "H100 SXM", "RTX 2070")
@@ -53,7 +54,7 @@ def resources(chip_name: str, N: int, d: int) -> Resources:
     chip = find_chip(chip_name)
     matmul, vector, dram = chip.flops_per_s(DType.FLOAT16), chip.fp32_flops_per_s, chip.bandwidth_bytes_per_s
     if matmul is None or vector is None or dram is None:
-        raise ValueError(f"{chip_name}: the catalogue lacks a rate that the laboratory needs")
+        raise StoreError(f"{chip_name}: the catalogue lacks a rate that the laboratory needs; use another chip")
     from_shared = 2 * N * d * FP16 * (N / B_r) * (B_r / ROWS_PER_WARP)
     return Resources(
         chip=chip.name,

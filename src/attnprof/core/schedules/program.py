@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import msgspec
 
@@ -71,8 +71,3 @@ def _terms(
 def _sum_of(tensor: str, counts: Counter[tuple[str, str]]) -> str:
     parts = [(n, size) for (name, size), n in counts.items() if name == tensor]
     return " + ".join(size if n == 1 else f"{n}*{size}" for n, size in parts)
-
-
-def joined(*groups: Sequence[Step]) -> tuple[Step, ...]:
-    """Groups of steps one after the other."""
-    return tuple(step for group in groups for step in group)
