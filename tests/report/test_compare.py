@@ -143,6 +143,17 @@ def test_a_change_below_the_threshold_is_none_however_certain():
     assert single(a, b, threshold=0.03).verdict is CaseVerdict.SLOWER
 
 
+def test_an_overloaded_machine_is_not_believed_however_many_its_samples():
+    """Preemption turns a call of 4 ms into 8, 12 or 16: one run lies mostly at one of them, the next at another."""
+    rng = random.Random(15)
+    low, high = ([rng.choices([4e-3, 8e-3, 12e-3, 16e-3], weights)[0] for _ in range(200)] for weights in
+                 ((5, 3, 2, 1), (1, 2, 3, 5)))  # fmt: skip
+    made = [factory.measured(samples_s=tuple(samples), rounds=tuple(range(200))) for samples in (low, high)]
+    case = single(*made)
+    assert case.ratio >= 2
+    assert case.verdict is CaseVerdict.SAME
+
+
 def test_a_change_within_the_noise_is_none_however_large():
     rng = random.Random(8)
     a, b = (noisy(rng, base, [0.0] * 8, sigma=0.3) for base in (1e-3, 1.15e-3))

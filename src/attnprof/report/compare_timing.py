@@ -14,12 +14,14 @@ from statistics import median
 from typing import NamedTuple
 
 from attnprof.core.record import Measured
-from attnprof.core.stats import by_round, median_interval
+from attnprof.core.stats import by_round, median_interval, quantile
 
 FEWEST_CONTROLS = 3
 _Z_95 = 1.959964
 _MAD_TO_SIGMA = 1.4826  # of a normal distribution
 _MEDIAN_ERROR = 1.2533  # standard error of a median over that of a mean, normal distribution
+_QUARTILES_TO_SIGMA = 1.349  # likewise
+_STEADY_SPREAD = 0.05  # rounds of a machine without other load differ by less
 _MOST_CORRELATION = 0.95
 _UNANIMOUS = 0.8
 _FEW_CASES = 5  # about Student's quantile over the normal one at the levels used, by degrees of freedom
@@ -51,12 +53,18 @@ def estimate(values: Sequence[float]) -> Estimate:
     """Median of values in order of time; the error grows when neighbours in time are alike.
 
     The error is the exact rank interval of the median, widened for an autoregressive process of the measured
-    correlation: a drifting machine gives many samples and little evidence.
+    correlation: a drifting machine gives many samples and little evidence. Rounds that differ widely come from an
+    overloaded machine, where a whole run may lie at another level: what they spread beyond 5% is added unreduced.
     """
     interval = median_interval(values)
     alike = serial_correlation(values)
     error = (interval.high - interval.low) / (2 * _Z_95) * math.sqrt((1 + alike) / (1 - alike))
-    return Estimate(interval.value, error)
+    return Estimate(interval.value, math.hypot(error, max(0.0, round_spread(values) - _STEADY_SPREAD)))
+
+
+def round_spread(values: Sequence[float]) -> float:
+    """Standard deviation of the middle half of the values, as of a normal distribution."""
+    return (quantile(values, 0.75) - quantile(values, 0.25)) / _QUARTILES_TO_SIGMA
 
 
 def serial_correlation(values: Sequence[float]) -> float:
