@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from attnprof import Causal, Problem, predict
+from attnprof import Causal, Problem, Window, predict
 from attnprof.core.errors import UnknownName
 from attnprof.core.units import MIB
 
@@ -68,6 +68,15 @@ def test_kernels_are_refused_where_they_cannot_run():
     assert "sm80" in one(PREFILL, device="RTX 2070").reason
     assert "sm90" in one(PREFILL, device="A100 SXM 80GB", variant="FlashAttention-3").reason
     assert "16-bit" in one(PREFILL.replace(dtype="float32")).reason
+
+
+def test_a_mask_that_pytorch_passes_as_a_tensor_skips_no_tile():
+    windowed = PREFILL.replace(mask=Window(127, 0))
+    row, own = one(windowed, variant="sdpa_default"), one(windowed, variant="triton_flash")
+    assert row.executed_flops == one(PREFILL, variant="sdpa_default").executed_flops
+    assert row.useful_flops == own.useful_flops
+    assert row.time_s > 5 * own.time_s
+    assert "mask tensor" in one(windowed).reason
 
 
 def test_unknown_kernels_are_refused():

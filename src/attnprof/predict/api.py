@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import msgspec
 import numpy as np
 
 from attnprof.core.errors import AttnprofError
+from attnprof.core.mask import Align, Causal, Full
 from attnprof.core.problem import Problem
 from attnprof.core.traffic import Cost
 from attnprof.predict.cases import Case, Columns, case_of
@@ -21,6 +23,8 @@ from attnprof.predict.model import dram_bytes
 
 DEFAULT_VARIANTS = ("naive", "sdpa_default", "sdpa_flash", "sdpa_memeff", "sdpa_math", "sdpa_cudnn")
 RESOURCES = ("matmul", "softmax", "shared_memory", "l2", "dram", "launch")
+_PYTORCH = ("sdpa_", "gqa_")
+_SIXTEEN_BIT = re.compile(r"flash.?att\w*?.?v?[12]\b|\bfa[12]\b")
 # NVIDIA compute capability that a kernel is written for, by a pattern of its name.
 _NEEDS = (
     (r"flash.?attention.?3|fa3\b|thunderkittens", 9.0),
@@ -114,17 +118,31 @@ def _predict(asked: Problem, name: str, device: str, chip: ChipModel | str) -> P
     bare = Prediction(variant=name, device=chip.name if isinstance(chip, ChipModel) else device, problem=problem,
                       family=str(family), useful_flops=problem.useful_flops, compulsory_bytes=problem.compulsory_bytes,
                       input_bytes=input_bytes(problem), assumptions=preset_note)  # fmt: skip
+    by_tensor = _masked_by_tensor(name, problem)
+    executed = problem.replace(mask=Full()) if by_tensor else problem
     try:
-        cost = cost_on_gpu(name, problem, family)
+        cost = cost_on_gpu(name, executed, family)
     except AttnprofError as error:
         return msgspec.structs.replace(bare, reason=str(error))
     costed = _with_cost(bare, cost)
+    if by_tensor:
+        useful = problem.flops(cost.backward_factor or 0.0)
+        note = "the mask is a tensor: no tile is skipped"
+        costed = msgspec.structs.replace(costed, useful_flops=useful, assumptions=(*bare.assumptions, note))
     if isinstance(chip, str):
         return msgspec.structs.replace(costed, reason=chip)
     refusal = _refusal(name, problem, chip)
     if refusal or not problem.total_pairs:
         return msgspec.structs.replace(costed, reason=refusal or "no visible pair: nothing to compute")
-    return _with_time(costed, case_of(problem, family, chip), cost)
+    return _with_time(costed, replace(case_of(executed, family, chip), explicit_mask=by_tensor), cost)
+
+
+def _masked_by_tensor(name: str, problem: Problem) -> bool:
+    """PyTorch passes every mask but its own causal one as a tensor; no kernel of it then skips tiles."""
+    mask = problem.mask
+    square = problem.q_len == problem.kv_len
+    own = isinstance(mask, Causal) and (mask.align is Align.TOP_LEFT or square)
+    return name.startswith(_PYTORCH) and not isinstance(mask, Full) and not own
 
 
 def _really_computed(asked: Problem, name: str) -> tuple[Problem, tuple[str, ...]]:
@@ -138,6 +156,8 @@ def _really_computed(asked: Problem, name: str) -> tuple[Problem, tuple[str, ...
 
 
 def _family(problem: Problem, name: str, chip: ChipModel | str) -> Family:
+    if _masked_by_tensor(name, problem) and name not in {"sdpa_math", "sdpa_cudnn"}:
+        name = "sdpa_memeff"
     capability = chip.capability if isinstance(chip, ChipModel) else None
     vendor = chip.vendor if isinstance(chip, ChipModel) else "NVIDIA"
     return family_of(name, compute_capability=capability, head_dim=max(problem.qk_dim, problem.v_dim),
@@ -151,6 +171,10 @@ def _refusal(name: str, problem: Problem, chip: ChipModel) -> str:
     needs = next((least for pattern, least in _NEEDS if re.search(pattern, name.lower())), 0.0)
     if chip.capability is not None and chip.capability < needs:
         return f"{name} needs sm{needs * 10:.0f}, {chip.name} is sm{chip.capability * 10:.0f}"
+    if name == "sdpa_flash" and _masked_by_tensor(name, problem):
+        return "sdpa_flash takes no mask tensor on a GPU, only is_causal; use sdpa_memeff"
+    if _SIXTEEN_BIT.search(name.lower()) and problem.dtype.bits != 16:
+        return f"{name} computes 16-bit types, not {problem.dtype}"
     if name in {"sdpa_flash", "sdpa_cudnn"} and problem.dtype.bits > 16:
         return f"{name} computes 16-bit types on a GPU, not {problem.dtype}"
     known = variants().get(name)
