@@ -78,8 +78,9 @@ def test_hostile_text_stays_text_in_markdown(written):
     text = (written[0] / "RESULTS.md").read_text(encoding="utf-8")
     assert "<script" not in text
     assert "<img" not in text
-    assert "&lt;script&gt;alert\\(1\\)&lt;/script&gt;" in text
-    assert "![Time against length](<charts/time.svg>)" in text
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert "![Time against length, batch 1, 12 heads, head_dim 64, float32, causal," in text
+    assert "](<charts/time.svg>)" in text
 
 
 def test_hostile_text_stays_text_in_svg(written):
@@ -189,7 +190,9 @@ def test_images_are_of_up_to_three_series_or_of_the_first(tmp_path):
     for count, suffixes in ((2, {"time.png", "time-2.png"}), (4, {"time.png"})):
         read = results([record(asked=problem(batch=batch)) for batch in range(1, count + 1)])
         files = write_report(read, build(read, "t"), tmp_path / str(count))
-        assert {path.name for path in files if path.name.startswith("time") and path.suffix == ".png"} == suffixes
+        assert {
+            path.name for path in files if path.name.startswith("time") and path.suffix == ".png"
+        } == suffixes
 
 
 def test_an_output_that_cannot_be_written_is_refused(tmp_path):
@@ -211,3 +214,21 @@ def test_the_notebook_shows_escaped_tables():
 def test_templates_escape_by_default():
     assert template("notebook.html.jinja").environment.autoescape is True
     assert escaped("a\nb\x1b") == "a\\\\nb\\\\x1b"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("[x](javascript:alert(1))", r"\[x\](javascript:alert(1))"),
+        ("`a`", r"\`a\`"),
+        ("*a*", r"\*a\*"),
+        ("_a_ __init__ sdpa_math", r"\_a\_ \_\_init\_\_ sdpa_math"),
+        ("a|b", r"a\|b"),
+        ("~~a~~ $a$", r"\~\~a\~\~ \$a\$"),
+        ("# a", r"\# a"),
+        ("- a-b", r"\- a-b"),
+        ("\\", "\\\\"),
+    ],
+)
+def test_nothing_in_a_name_is_markdown(text, shown):
+    assert escaped(text) == shown

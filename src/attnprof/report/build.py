@@ -135,5 +135,6 @@ def _draw_all(charts: Sequence[Chart], label: str, suffix: str, directory: Path)
         drawn = vl_convert.vegalite_to_svg(titled)
         svg.write_text(drawn, encoding="utf-8")
         png.write_bytes(vl_convert.svg_to_png(drawn, scale=PNG_SCALE))
-        written += [(chart, png), (chart, svg)]
+        named = msgspec.structs.replace(chart, title=f"{chart.title}, {label}" if label else chart.title)
+        written += [(named, png), (named, svg)]
     return written

@@ -14,16 +14,17 @@ from attnprof.report.table import Note, Table, printable, problem_table
 from attnprof.report.words import Paragraph
 
 MAX_TABLES = 60
-_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~^$-])")
+# Everywhere special; an underscore inside a word, and a sign that does not begin the text, are plain text.
+_SPECIAL = re.compile(r"[\\`*\[\]|~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|^[#+-]")
 
 
 def escaped(text: str) -> str:
     """Text that Markdown and HTML both show as it is.
 
-    >>> escaped("<b>|x_")
-    '&lt;b&gt;\\\\|x\\\\_'
+    >>> print(escaped("<b>|x_"), escaped("sdpa_math"), escaped("# x"))
+    &lt;b&gt;\\|x\\_ sdpa_math \\# x
     """
-    return html.escape(_SPECIAL.sub(r"\\\1", printable(text)), quote=False)
+    return html.escape(_SPECIAL.sub(r"\\\g<0>", printable(text)), quote=False)
 
 
 def results_md(

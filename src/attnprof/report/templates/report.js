@@ -25,11 +25,10 @@
   const figure = (chart, parent) => {
     const box = make("figure");
     box.dataset.chart = chart.name;
+    box.setAttribute("aria-label", chart.title);
     box.append(make("h3", chart.title));
     const view = make("div", undefined, "view");
     if (chart.spec) {
-      view.setAttribute("role", "img");
-      view.setAttribute("aria-label", `${chart.title}. ${chart.caption}`);
       box.append(view, make("figcaption", chart.caption));
     } else {
       box.append(make("p", `n/a: ${chart.reason}`, "absent"));
