@@ -42,9 +42,3 @@ def test_the_variants_of_add_a_variant_are_right(number):
     assert record.outcome.accuracy.verdict is Verdict.PASS
     if number == 1:
         assert "mask causal" in scope["mine"].refuse(problem.replace(mask=Causal()))
-
-
-def test_every_page_that_is_linked_exists():
-    for page in DOCS.glob("*.md"):
-        for link in re.findall(r"\]\(([^)#]+\.md)\)", page.read_text(encoding="utf-8")):
-            assert (page.parent / link).exists(), f"{page.name} links {link}"

@@ -202,6 +202,9 @@ def test_another_thread_count_is_said_first_and_nothing_is_judged():
     assert result.environment == ("threads: 2 -> 1",)
     assert set(verdicts(result).values()) == {"not comparable"}
     assert all(case.reason == "threads: 2 -> 1" and case.ratio for case in result.cases)
+    said = [line for _, lines in preamble(result) for line in lines]
+    assert said[0] == "threads: 2 -> 1"
+    assert not any("judged as timed" in line for line in said)
     assert markdown(result).index("threads: 2") < markdown(result).index("sdpa\\_flash")
 
 

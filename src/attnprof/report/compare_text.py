@@ -12,7 +12,7 @@ from attnprof.report.export import NOT_AVAILABLE
 from attnprof.report.table import printable
 
 HEADER = ("case", "verdict", "B / A", "interval", "as timed", "A", "B")
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|~$-])")
+_MARKDOWN = re.compile(r"([\\`*_\[\]#|~$])")
 
 
 def headline(result: Comparison) -> str:
@@ -36,6 +36,8 @@ def preamble(result: Comparison) -> Iterator[tuple[str, Sequence[str]]]:
 def _machine(result: Comparison) -> Iterator[str]:
     if result.common_ratio is not None and abs(result.common_ratio - 1) > result.threshold / 2:
         yield f"the median case took {result.common_ratio:.3f} times as long in B"
+    if result.environment:
+        return
     alone = sum(case.judged == "as timed" for case in result.cases)
     if alone:
         yield (
