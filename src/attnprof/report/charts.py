@@ -77,7 +77,7 @@ def speedup_chart(pen: Pen, values: Values) -> Chart:
     lines = pen.lines("rows", alt.Y("speedup:Q", title=title, scale=scale), tip)
     even = base("even").mark_rule(strokeDash=[4, 4], color="#7F7F7F").encode(y=alt.Y("one:Q", scale=scale))
     caption = "Ratio of the medians; bars are the 95% interval of the ratios taken round by round. Above 1 is faster."
-    data = {"rows": timed, "ranged": kept(timed, "speedup_low"), "even": [{"one": 1}]}
+    data: dict[str, Values] = {"rows": timed, "ranged": kept(timed, "speedup_low"), "even": [{"one": 1}]}
     return finish(name, heading, caption, even + bars + lines, data)
 
 

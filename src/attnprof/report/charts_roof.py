@@ -34,7 +34,12 @@ def roofline_chart(data: SeriesData, ceilings: Ceilings | None, reason: str) -> 
         f"Ceilings {roof.basis} on {roof.device}. Filled: useful FLOPs per compulsory byte (a bound at any level). "
         "Open: the same row per logical byte, the traffic its tiles ask for."
     )
-    tables = {"rows": points, "logical": kept(points, "logical_intensity"), "roofs": lines, "named": named}
+    tables: dict[str, Values] = {
+        "rows": points,
+        "logical": kept(points, "logical_intensity"),
+        "roofs": lines,
+        "named": named,
+    }
     return finish("roofline", TITLE, caption, drawn, tables)
 
 
