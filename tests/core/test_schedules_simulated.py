@@ -201,14 +201,20 @@ def test_split_kv(problem, rows, cols, splits):
 @settings(max_examples=60, deadline=None)
 def test_chunks(problem, rows, cols):
     e, d, d_v = problem.dtype.bits // 8, problem.qk_dim, problem.v_dim
-    passes = 3 if isinstance(problem.mask, Full) else 4  # QK^T, scale, mask, softmax each write the scores
+    masked = not isinstance(problem.mask, Full)
     total = 0
     for _ in range(problem.batch * problem.q_heads):
         for queries in spans(problem.q_len, rows):
-            for index, keys in enumerate(spans(problem.kv_len, cols)):
-                n = len(queries)
-                total += n * d * e + len(keys) * (d + d_v) * e + 2 * passes * n * len(keys) * e
-                total += n * d_v * e * (1 if index == 0 else 2)
+            n = len(queries)
+            for keys in spans(problem.kv_len, cols):
+                pairs = n * len(keys)
+                total += n * d * e + len(keys) * (d + d_v) * e  # Q, K, V
+                total += pairs * e + 2 * pairs * e  # QK^T; scale
+                total += masked * pairs * (2 * e + 1)  # mask, a byte a pair
+                total += pairs * e + 2 * pairs * e + 2 * pairs * e  # maximum; subtraction; exp
+                total += pairs * e + pairs * e  # PV; sum
+                total += n * d_v * e * 6  # values written, stacked, weighted, summed
+            total += n * d_v * e * 5  # sum written, divided, joined
     assert chunked_cost(problem, rows=rows, cols=cols).logical.total_bytes == total
 
 

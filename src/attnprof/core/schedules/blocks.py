@@ -67,36 +67,41 @@ def chunked_cost(problem: Problem, *, rows: int = 128, cols: int | None = None) 
     """Chunks of queries (and of keys) by eager operators (Rabe and Staats, arXiv 2112.05682).
 
     Saves memory, not traffic: every score chunk is still written and read by QK^T, scale, mask and softmax.
-    `cols` None takes all keys at once. Raises: InvalidInput for a chunk below 1.
+    `cols` None takes all keys at once. The backward is an estimate. Raises: InvalidInput for a chunk below 1.
     """
     width = cols or max(problem.kv_len, 1)
     check_tiles(rows=rows, cols=width)
     seen = visits(problem, rows, width, skip=False)
     passes = 3 if isinstance(problem.mask, Full) else 4
     at = symbols_of(problem, B_r=min(rows, max(problem.q_len, 1)), B_c=width, L=seen.keys, R=seen.rows)
-    terms = _chunked_forward(at, width >= problem.kv_len, passes) if has_forward(problem) else []
+    terms = _chunked_forward(at, passes == 4) if has_forward(problem) else []
     if has_backward(problem):
         terms += _chunked_backward(at, passes)
     return cost(
         problem,
         logical=logical("dram", f"chunks {rows}x{width}, no cache", terms),
         executed_pairs=problem.batch * problem.q_heads * problem.q_len * problem.kv_len,
-        workspace_bytes=evaluate("2*B*H_q*B_r*B_c*e", at),
+        workspace_bytes=evaluate("3*B*H_q*B_r*B_c*e + B*H_q*B_r*d_v*e*cdiv(N_k, B_c)", at),
         backward_factor=BACKWARD_RECOMPUTING_P,
         tiles=Tiles(rows=rows, cols=width, padded=False),
     )
 
 
-def _chunked_forward(at: dict[str, Number], whole_rows: bool, passes: int) -> list[Term]:
-    streamed, again = ("B*N_q", "") if whole_rows else ("R", "H_q*(R - B*N_q)*d_v*e")
-    score = "B*H_q*N_q*N_k*e"
+def _chunked_forward(at: dict[str, Number], masked: bool) -> list[Term]:
+    """Scores are written by QK^T, scale, (mask), subtraction, exp; read by those after QK^T, maximum, PV and sum.
+
+    The values of each chunk are written, stacked, weighted and summed; the sum is divided and joined to O.
+    """
+    score, part, out = "B*H_q*N_q*N_k*e", "H_q*R*d_v*e", "B*H_q*N_q*d_v*e"
+    writes = 4 + masked
     return [
-        make_term(at, "Q", read=f"H_q*{streamed}*d*e"),
+        make_term(at, "Q", read="H_q*R*d*e"),
         make_term(at, "K", read="H_q*L*d*e"),
         make_term(at, "V", read="H_q*L*d_v*e"),
-        make_term(at, "S", read=f"{passes - 1}*{score}", write=f"{passes - 1}*{score}"),
-        make_term(at, "P", read=score, write=score),
-        make_term(at, "O", read=again, write=f"H_q*{streamed}*d_v*e"),
+        make_term(at, "S, P", read=f"{writes + 2}*{score}", write=f"{writes}*{score}"),
+        make_term(at, "mask", read="B*H_q*N_q*N_k" if masked else ""),
+        make_term(at, "O by chunk", read=f"3*{part}", write=f"3*{part}"),
+        make_term(at, "O", read=f"2*{out}", write=f"3*{out}"),
     ]
 
 
