@@ -60,7 +60,14 @@ def main() -> None:
         call = directed(kernel, make_inputs(problem, "cpu", 0), problem.direction)
         (ours, ours_s), (theirs, theirs_s) = by_attnprof(call), by_torch(call)
         meet = ours.low <= theirs.high and theirs.low <= ours.high
-        cells = (f"{name} N={length}", _us(ours), _us(theirs), "yes" if meet else "no", f"{ours_s:.2f}", f"{theirs_s:.2f}")
+        cells = (
+            f"{name} N={length}",
+            _us(ours),
+            _us(theirs),
+            "yes" if meet else "no",
+            f"{ours_s:.2f}",
+            f"{theirs_s:.2f}",
+        )
         rows.append("| " + " | ".join(cells) + " |")
     text = "\n".join(rows)
     print(text)

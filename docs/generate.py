@@ -1,7 +1,7 @@
 """Writes what the documentation takes from the program: the help of every command and the table of variants.
 
-    python docs/generate.py           write
-    python docs/generate.py --check   exit 1 when a file on disk differs
+python docs/generate.py           write
+python docs/generate.py --check   exit 1 when a file on disk differs
 """
 
 from __future__ import annotations
@@ -21,9 +21,15 @@ def help_text(*words: str) -> str:
     """`attnprof WORDS --help` as a person sees it at 80 columns without colour."""
     environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"}
     ran = subprocess.run(
-        [sys.executable, "-m", "attnprof", *words, "--help"], capture_output=True, text=True, check=True, env=environment
+        [sys.executable, "-m", "attnprof", *words, "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=environment,
     )
-    return "\n".join(line.rstrip() for line in ran.stdout.strip().replace("python -m attnprof", "attnprof").splitlines())
+    return "\n".join(
+        line.rstrip() for line in ran.stdout.strip().replace("python -m attnprof", "attnprof").splitlines()
+    )
 
 
 def commands_page() -> str:
@@ -43,7 +49,9 @@ def variants_page() -> str:
         masks = ", ".join(kind.__name__.lower() for kind in v.limits.masks)
         directions = ", ".join(d.value for d in sorted(v.limits.directions))
         title = v.title + (f" (install: `{v.install}`)" if v.install else "")
-        rows.append(f"| `{v.name}` | {title} | {', '.join(sorted(v.limits.devices))} | {masks} | {directions} |")
+        rows.append(
+            f"| `{v.name}` | {title} | {', '.join(sorted(v.limits.devices))} | {masks} | {directions} |"
+        )
     return "# Variants\n\nMade by `python docs/generate.py` from the catalogue.\n\n" + "\n".join(rows) + "\n"
 
 

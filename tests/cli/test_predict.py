@@ -23,6 +23,11 @@ def run(*arguments: str) -> str:
     return result.stdout
 
 
+def flat(text: str) -> str:
+    """Without the line breaks that a terminal's width puts in."""
+    return " ".join(text.split())
+
+
 def test_one_json_document_with_every_row():
     asked = ("--seq-lens", "512,1024", "--dtype", "float16", "--variants", "naive,sdpa_flash")
     document = json.loads(run(*asked, "--json"))
@@ -38,13 +43,24 @@ def test_explain_prints_every_resource_and_the_exp_share():
                "--variants", "FlashAttention-3")  # fmt: skip
     for word in ("matmul", "softmax", "shared_memory", "l2", "dram", "launch", "ridge"):
         assert word in text
-    assert "exp takes 50% of the matmul time" in text
+    assert "exp takes 50% of the matmul time" in flat(text)
+
+
+def test_a_table_fits_80_columns(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    text = run("--seq-lens", "64,16384", "--dtype", "float16", "--device", "H100 SXM")
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_a_variant_of_no_published_kind_has_no_time():
+    text = run("--seq-lens", "64", "--dtype", "float16", "--variants", "flash_tiled,sliding_window_true")
+    assert "flash_tiled: no GPU measurement of its kind is published" in flat(text)
 
 
 def test_an_unknown_device_prints_no_number_for_time():
     text = run("--seq-lens", "512", "--dtype", "float16", "--device", "H1000", "--variants", "sdpa_flash")
     assert "n/a" in text
-    assert "H100 SXM" in text
+    assert "H100 SXM" in flat(text)
     assert not re.search(r"\d (n|u|m)s", text)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +9,7 @@ import typer
 
 from attnprof.cli.options import JsonFlag, print_json, with_problem_options
 from attnprof.core.axes import AxisTexts, parse_names
-from attnprof.core.units import format_bytes, format_seconds, format_si
+from attnprof.core.units import format_bytes, format_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from attnprof.predict.api import Prediction
 
 _NONE = "n/a"
-_PIPED_WIDTH = 160  # a file or a pipe has no width of its own
 
 
 @with_problem_options
@@ -77,7 +75,7 @@ def _from_ceilings(problem: Problem, device: str, names: Sequence[str] | None) -
 def _print(rows: Sequence[Prediction], explain: bool) -> None:
     from rich.console import Console
 
-    console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else _PIPED_WIDTH)
+    console = Console(highlight=False)
     for problem in dict.fromkeys(row.problem for row in rows):
         mine = [row for row in rows if row.problem == problem]
         _print_table(console, f"{problem} on {mine[0].device}", mine)
@@ -93,28 +91,35 @@ def _print(rows: Sequence[Prediction], explain: bool) -> None:
 def _print_table(console: Console, title: str, rows: Sequence[Prediction]) -> None:
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", box=None)
-    headings = ("variant", "time", "80% interval", "binding", "useful rate", "peak memory", "of it workspace",
-                "logical bytes", "DRAM bytes")  # fmt: skip
-    for heading in headings:
-        table.add_column(
-            heading, justify="left" if heading in {"variant", "binding"} else "right", no_wrap=True
-        )
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("variant", overflow="fold")
+    for heading in ("time", "80% interval", "binding", "TFLOP/s", "peak", "logical", "DRAM"):
+        table.add_column(heading, justify="left" if heading == "binding" else "right", no_wrap=True)
     for row in rows:
         table.add_row(*_cells(row))
     console.print(table)
 
 
 def _cells(row: Prediction) -> tuple[str, ...]:
-    interval = f"{_time(row.low_s)} .. {_time(row.high_s)}" if row.time_s else _NONE
-    rate = format_si(row.flops_per_s, "FLOP/s", 3) if row.flops_per_s else _NONE
-    return (row.variant, _time(row.time_s), interval, row.binding or _NONE, rate, _bytes(row.peak_bytes),
-            _bytes(row.library_workspace_bytes), _bytes(row.logical_bytes), _bytes(row.dram_bytes))  # fmt: skip
+    rate = f"{row.flops_per_s / 1e12:.3g}" if row.flops_per_s else _NONE
+    return (row.variant, _time(row.time_s), _interval(row), row.binding or _NONE, rate, _bytes(row.peak_bytes),
+            _bytes(row.logical_bytes), _bytes(row.dram_bytes))  # fmt: skip
+
+
+def _interval(row: Prediction) -> str:
+    """Both ends in the upper end's unit: `30.2..70.9 us`."""
+    if row.low_s is None or row.high_s is None:
+        return _NONE
+    number, unit = format_seconds(row.high_s).split()
+    return f"{row.low_s * float(number) / row.high_s:.3g}..{number} {unit}"
 
 
 def _print_explanation(console: Console, row: Prediction) -> None:
     if row.time_s is None:
         return
+    if row.library_workspace_bytes:
+        library = format_bytes(row.library_workspace_bytes)
+        console.print(f"  {row.variant}: {library} of the peak are library workspace (cuBLAS)", markup=False)
     parts = ", ".join(f"{name} {format_seconds(s)}" for name, s in row.resources_s.items() if s > 0)
     console.print(f"  {row.variant}, each resource alone: {parts}", markup=False)
     bare = row.ceilings
@@ -137,4 +142,4 @@ def _time(seconds: float | None) -> str:
 
 
 def _bytes(value: int | None) -> str:
-    return _NONE if value is None else format_bytes(value)
+    return _NONE if value is None else format_bytes(value, digits=3)

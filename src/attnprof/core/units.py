@@ -24,7 +24,9 @@ def parse_bytes(text: str) -> int:
     match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([a-zA-Z]*)\s*", text)
     unit = _BYTE_UNITS.get(match.group(2).lower()) if match else None
     if match is None or unit is None:
-        raise InvalidInput(f"capacity {text!r} cannot be read: write a number and B, KiB, MiB, GiB, such as 160KiB")
+        raise InvalidInput(
+            f"capacity {text!r} cannot be read: write a number and B, KiB, MiB, GiB, such as 160KiB"
+        )
     value = int(float(match.group(1)) * unit)
     if value <= 0:
         raise InvalidInput(f"capacity {text!r} is {value} bytes: a memory must hold at least 1 byte")
@@ -46,7 +48,7 @@ def parse_share(text: str) -> float:
     return value
 
 
-def format_bytes(value: float) -> str:
+def format_bytes(value: float, digits: int = 4) -> str:
     """Bytes with a binary prefix.
 
     >>> format_bytes(163840)
@@ -54,11 +56,23 @@ def format_bytes(value: float) -> str:
     """
     for size, unit in ((GIB, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
         if abs(value) >= size:
-            return f"{value / size:.4g} {unit}"
+            return (
+                f"{value / size:.{digits}g} {unit}" if value < 1000 * size else f"{value / size:.0f} {unit}"
+            )
     return f"{value:.0f} B"
 
 
-_SI = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "u"), (1e-9, "n"))
+_SI = (
+    (1e15, "P"),
+    (1e12, "T"),
+    (1e9, "G"),
+    (1e6, "M"),
+    (1e3, "k"),
+    (1.0, ""),
+    (1e-3, "m"),
+    (1e-6, "u"),
+    (1e-9, "n"),
+)
 
 
 def format_si(value: float, unit: str, digits: int = 4) -> str:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 
-from attnprof.core.errors import AttnprofError
+from attnprof.core.errors import AttnprofError, UnknownName
 from attnprof.core.mask import Align, Causal, Full
 from attnprof.core.problem import Problem
 from attnprof.core.traffic import Cost
@@ -114,7 +114,10 @@ def _chip(device: str) -> ChipModel | str:
 
 def _predict(asked: Problem, name: str, device: str, chip: ChipModel | str) -> Prediction:
     problem, preset_note = _really_computed(asked, name)
-    family = _family(problem, name, chip)
+    try:
+        family = _family(problem, name, chip)
+    except UnknownName as error:
+        return _unmodelled(problem, name, device, error)
     bare = Prediction(variant=name, device=chip.name if isinstance(chip, ChipModel) else device, problem=problem,
                       family=str(family), useful_flops=problem.useful_flops, compulsory_bytes=problem.compulsory_bytes,
                       input_bytes=input_bytes(problem), assumptions=preset_note)  # fmt: skip
@@ -135,6 +138,17 @@ def _predict(asked: Problem, name: str, device: str, chip: ChipModel | str) -> P
     if refusal or not problem.total_pairs:
         return msgspec.structs.replace(costed, reason=refusal or "no visible pair: nothing to compute")
     return _with_time(costed, replace(case_of(executed, family, chip), explicit_mask=by_tensor), cost)
+
+
+def _unmodelled(problem: Problem, name: str, device: str, error: UnknownName) -> Prediction:
+    """A variant of the catalogue of whose kind no GPU measurement is published. Raises: `error` for another name."""
+    from attnprof.variants.catalog import variants
+
+    if name not in variants():
+        raise error
+    return Prediction(variant=name, device=device, problem=problem, useful_flops=problem.useful_flops,
+                      compulsory_bytes=problem.compulsory_bytes, input_bytes=input_bytes(problem),
+                      reason="no GPU measurement of its kind is published, so its time is not modelled")  # fmt: skip
 
 
 def _masked_by_tensor(name: str, problem: Problem) -> bool:

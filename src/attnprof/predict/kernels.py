@@ -52,7 +52,7 @@ _PATTERNS: tuple[tuple[str, Family], ...] = (
     (r"ffpa", Family.WIDE),
     (r"hip.?kittens|^hk$", Family.CDNA_TILES),
     (r"aiter|composable|\bck\b|rocm", Family.CDNA_ASM),
-    (r"triton|flex|tilelang|gluon|helion", Family.TRITON),
+    (r"triton|flex|tilelang|gluon|helion|sliding_window_true", Family.TRITON),
     (r"mem.?eff|efficient|xformers|cutlass.?attention", Family.MEMEFF),
     (r"flash.?att\w*?.?v?1\b|\bfa1\b", Family.FA1),
     (r"flash.?att\w*?.?v?3\b|\bfa3\b|thunder.?kittens|\btk\b|colfax|pingpong", Family.FA3),
