@@ -1,6 +1,6 @@
 """Grouped heads without expansion against expanded K and V: time and peak memory, decoding and prefill.
 
-    python -m benchmarks.gqa_ratio [THREADS]
+python -m benchmarks.gqa_ratio [THREADS]
 """
 
 from __future__ import annotations

@@ -52,14 +52,21 @@ def main(arguments: list[str]) -> int:
         cells = " | ".join(f"{t * 1e3:.3g}" for t in times)
         lines.append(f"| {n} | {cells} | {times[0] / times[1]:.1f} | {times[0] / times[2]:.1f} | {memory} |")
     verdicts = list(_verdicts(rows))
-    write("window_ratio", "True window against masked full matrix", [*lines, "", *(text for _, text in verdicts)])
+    write(
+        "window_ratio",
+        "True window against masked full matrix",
+        [*lines, "", *(text for _, text in verdicts)],
+    )
     return 0 if all(held for held, _ in verdicts) else 1
 
 
 def _verdicts(rows: dict[int, dict[str, Measured]]):
     for n, least in BARS.items():
         ratio = time_s(rows[n][MASKED]) / time_s(rows[n][TRUE])
-        yield ratio >= least, f"* N = {n}: time ratio {ratio:.1f}, at least {least:g}: {_word(ratio >= least)}"
+        yield (
+            ratio >= least,
+            f"* N = {n}: time ratio {ratio:.1f}, at least {least:g}: {_word(ratio >= least)}",
+        )
     for name in (TRUE, FLEX):
         growth = exponent({n: time_s(row[name]) for n, row in rows.items()})
         held = growth <= MOST_GROWTH or name == FLEX
@@ -67,7 +74,10 @@ def _verdicts(rows: dict[int, dict[str, Measured]]):
         yield held, f"* time of {name} grows as N^{growth:.2f}{bar}"
     memory = {n: peak_mib(row[TRUE]) for n, row in rows.items()}
     growth = exponent(memory)
-    yield growth <= MOST_GROWTH, f"* peak memory of {TRUE} grows as N^{growth:.2f}: {_word(growth <= MOST_GROWTH)}"
+    yield (
+        growth <= MOST_GROWTH,
+        f"* peak memory of {TRUE} grows as N^{growth:.2f}: {_word(growth <= MOST_GROWTH)}",
+    )
 
 
 def _word(held: bool) -> str:

@@ -33,7 +33,8 @@ def test_backward_executes_seven_matmuls():
 
 def test_window_bytes_grow_with_the_length_not_its_square():
     short, long = (
-        triton_flash_cost(Problem(q_len=n, head_dim=64, mask=Window(127, 0))).logical.total_bytes for n in (4096, 8192)
+        triton_flash_cost(Problem(q_len=n, head_dim=64, mask=Window(127, 0))).logical.total_bytes
+        for n in (4096, 8192)
     )
     assert long / short < 2.05
 
@@ -64,10 +65,20 @@ def _compiled(kernel, constants, capability):
     from triton.compiler import ASTSource
     from triton.compiler import compile as compile_kernel
 
-    special = {"bands_ptr": "*i32", "lse_ptr": "*fp32", "delta_ptr": "*fp32", "grad_lse_ptr": "*fp32", "scale": "fp32"}
+    special = {
+        "bands_ptr": "*i32",
+        "lse_ptr": "*fp32",
+        "delta_ptr": "*fp32",
+        "grad_lse_ptr": "*fp32",
+        "scale": "fp32",
+    }
 
     def kind(name):
-        return "constexpr" if name in constants else special.get(name, "*fp16" if name.endswith("_ptr") else "i32")
+        return (
+            "constexpr"
+            if name in constants
+            else special.get(name, "*fp16" if name.endswith("_ptr") else "i32")
+        )
 
     names = kernel.arg_names
     source = ASTSource(
@@ -82,7 +93,9 @@ def _compiled(kernel, constants, capability):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:TRITON_DEFAULT_FP_FUSION")
 @pytest.mark.parametrize("capability", [80, 90])
-@pytest.mark.parametrize("name", ["forward_kernel", "delta_kernel", "key_gradient_kernel", "query_gradient_kernel"])
+@pytest.mark.parametrize(
+    "name", ["forward_kernel", "delta_kernel", "key_gradient_kernel", "query_gradient_kernel"]
+)
 def test_kernels_compile_for_nvidia(name, capability, monkeypatch, tmp_path):
     from attnprof.kernels import flash_backward, flash_forward
 

@@ -31,7 +31,9 @@ class Config:
 
     def __str__(self) -> str:
         forward = f"forward {self.m}x{self.n} warps={self.warps} stages={self.stages}"
-        backward = f"{self.backward_m}x{self.backward_n} warps={self.backward_warps} stages={self.backward_stages}"
+        backward = (
+            f"{self.backward_m}x{self.backward_n} warps={self.backward_warps} stages={self.backward_stages}"
+        )
         return f"{forward}; backward {backward}"
 
 
@@ -55,8 +57,22 @@ def candidates(problem: Problem) -> tuple[Config, ...]:
     """The default and its neighbours; those that do not fit on the chip are dropped when they are tried."""
     first = default_config(problem)
     rows, keys = _tile(problem.q_len), _tile(problem.kv_len)
-    forward = ((128, 128, 8, 2), (128, 64, 4, 3), (128, 64, 8, 3), (128, 32, 4, 4), (64, 64, 4, 3), (64, 32, 4, 2))
-    backward = ((64, 64, 4, 1), (64, 32, 4, 2), (32, 64, 4, 2), (128, 64, 8, 1), (32, 32, 4, 1), (64, 64, 8, 2))
+    forward = (
+        (128, 128, 8, 2),
+        (128, 64, 4, 3),
+        (128, 64, 8, 3),
+        (128, 32, 4, 4),
+        (64, 64, 4, 3),
+        (64, 32, 4, 2),
+    )
+    backward = (
+        (64, 64, 4, 1),
+        (64, 32, 4, 2),
+        (32, 64, 4, 2),
+        (128, 64, 8, 1),
+        (32, 32, 4, 1),
+        (64, 64, 8, 2),
+    )
     pairs = zip(forward, backward, strict=True)
     tried = (
         Config(

@@ -12,7 +12,9 @@ from attnprof.core.traffic import ByteKind, Cost, Term, Tiles, Traffic
 from attnprof.kernels.flash_config import Config, default_config
 
 STATISTIC_BYTES = 4  # LSE and delta are float32
-USEFUL_BACKWARD = 2.5  # a backward that recomputes the scores once; this one computes them twice, see executed
+USEFUL_BACKWARD = (
+    2.5  # a backward that recomputes the scores once; this one computes them twice, see executed
+)
 
 
 def triton_flash_cost(problem: Problem, config: Config | None = None) -> Cost:
@@ -29,7 +31,10 @@ def triton_flash_cost(problem: Problem, config: Config | None = None) -> Cost:
     estimate = cost(
         problem,
         logical=Traffic(
-            kind=ByteKind.LOGICAL, level="L2 to SM", policy="tiles, none shared by programs", terms=tuple(terms)
+            kind=ByteKind.LOGICAL,
+            level="L2 to SM",
+            policy="tiles, none shared by programs",
+            terms=tuple(terms),
         ),
         executed_pairs=ahead.padded_pairs * problem.q_heads,
         workspace_bytes=statistics * STATISTIC_BYTES * problem.batch * problem.q_heads * problem.q_len,
@@ -45,7 +50,7 @@ def _executed_flops(problem: Problem, ahead: Visits, back: Visits) -> int:
     forward = 2 * problem.q_heads * ahead.padded_pairs * (qk + v)
     backward = 2 * problem.q_heads * back.padded_pairs * (4 * qk + 3 * v)
     total = {Direction.FWD: forward, Direction.BWD: backward, Direction.FWD_BWD: forward + backward}
-    return total[problem.direction]
+    return int(total[problem.direction])
 
 
 def _forward_terms(problem: Problem, config: Config, run: Visits) -> list[Term]:

@@ -8,6 +8,9 @@ import triton
 
 LOG2_E = tl.constexpr(1.4426950408889634)
 
+# A kernel takes four numbers a tensor: one argument a line would hide what it does.
+# fmt: off
+
 
 @triton.jit
 def key_span(first_row, last_row, kv_len, low, high, BLOCK_N: tl.constexpr):

@@ -130,5 +130,7 @@ def _widen(q: Tensor) -> bool:
 
 def _grid(length: int, tile: int, heads: int) -> tuple[int, int]:
     if heads > MAX_GRID_Y:
-        raise InvalidInput(f"batch * heads = {heads} is above the {MAX_GRID_Y} that a CUDA grid takes: split the batch")
+        raise InvalidInput(
+            f"batch * heads = {heads} is above the {MAX_GRID_Y} that a CUDA grid takes: split the batch"
+        )
     return triton.cdiv(length, tile), heads

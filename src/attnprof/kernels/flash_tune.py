@@ -20,9 +20,13 @@ def tuned(problem: Problem, device: str) -> Config:
 
     Raises: KernelError when not one candidate fits on the device.
     """
-    times = {config: seconds for config in candidates(problem) if (seconds := _seconds(problem, device, config))}
+    times = {
+        config: seconds for config in candidates(problem) if (seconds := _seconds(problem, device, config))
+    }
     if not times:
-        raise KernelError(f"triton_flash: no tile configuration fits {device} for {problem}: use a smaller head dim")
+        raise KernelError(
+            f"triton_flash: no tile configuration fits {device} for {problem}: use a smaller head dim"
+        )
     return min(times, key=times.__getitem__)
 
 

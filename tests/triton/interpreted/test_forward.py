@@ -85,4 +85,6 @@ def test_result_does_not_depend_on_tiles(tiles):
 def test_transposed_last_dim_is_taken():
     problem = Problem(q_len=18, head_dim=16)
     q, k, v = (x.mT.contiguous().mT for x in reference.inputs(problem))
-    assert torch.allclose(kernel_of(problem)(q, k, v).double(), reference.attention(problem, q, k, v), atol=1e-6)
+    assert torch.allclose(
+        kernel_of(problem)(q, k, v).double(), reference.attention(problem, q, k, v), atol=1e-6
+    )

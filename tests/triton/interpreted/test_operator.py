@@ -19,7 +19,9 @@ from attnprof.variants.triton_flash import triton_flash
 
 BYTES = {
     "full": Problem(q_heads=2, q_len=100, head_dim=24, mask=Full()),
-    "causal": Problem(q_heads=2, kv_heads=1, q_len=100, kv_len=70, head_dim=16, mask=Causal(), dtype="float16"),
+    "causal": Problem(
+        q_heads=2, kv_heads=1, q_len=100, kv_len=70, head_dim=16, mask=Causal(), dtype="float16"
+    ),
     "bottom_right": Problem(batch=2, q_len=40, kv_len=90, head_dim=16, mask=Causal("bottom_right")),
     "window": Problem(q_heads=2, q_len=120, qk_dim=16, v_dim=40, mask=Window(20, 5), dtype="bfloat16"),
     "empty_rows": Problem(q_len=90, kv_len=30, head_dim=16, mask=Causal("bottom_right")),
