@@ -14,6 +14,7 @@ from analyze_attention import analyze, analyze_published, table
 from design_doc import design
 from oddities import oddities
 from study import (
+    CSV_FILES,
     HEAD_DIM,
     HEADS,
     HERE,
@@ -24,6 +25,7 @@ from study import (
     V2_VARIANTS,
     published_table,
     results,
+    write_csv,
 )
 
 from attnprof.core.mask import Causal
@@ -280,7 +282,9 @@ def noise_warning(*runs: Results) -> str:
 
 
 def main() -> None:
-    """Write both documents."""
+    """Write both documents, and the CSV files anew: what attnprof derives on reading may have grown."""
+    for name in CSV_FILES:
+        write_csv(name)
     v1, v2 = results("v1"), results("v2")
     (HERE / "README.md").write_text(readme(v1, v2), encoding="utf-8")
     (HERE / "DESIGN.md").write_text(design(v1, v2), encoding="utf-8")

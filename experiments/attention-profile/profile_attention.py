@@ -20,7 +20,7 @@ def main() -> None:
     device = parser.parse_args().device
     run("v1", V1_VARIANTS, (1,), first=True, device=device)
     run("v1", V1_BATCH4_VARIANTS, (4,), first=False, device=device)
-    rows = write_csv("v1", "attention_profile.csv")
+    rows = write_csv("v1")
     print(f"{rows} rows in results/attention_profile.csv")
 
 

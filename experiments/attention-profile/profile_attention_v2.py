@@ -18,7 +18,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     device = parser.parse_args().device
     run("v2", V2_VARIANTS, V2_BATCHES, first=True, device=device)
-    rows = write_csv("v2", "attention_profile_v2.csv")
+    rows = write_csv("v2")
     print(f"{rows} rows in results/attention_profile_v2.csv")
 
 

@@ -15,6 +15,7 @@ HERE = Path(__file__).resolve().parent
 RESULTS = HERE / "results"
 PLOTS = HERE / "plots"
 PUBLISHED = HERE / "data" / "rtx2070.csv"
+CSV_FILES = {"v1": "attention_profile.csv", "v2": "attention_profile_v2.csv"}
 
 V1_VARIANTS = (
     "naive", "sdpa_default", "sdpa_flash", "sdpa_math", "sdpa_memeff", "sliding_w128", "gqa_4kv",
@@ -52,12 +53,12 @@ def results(name: str) -> Results:
     return load(RESULTS / f"run-{name}")
 
 
-def write_csv(name: str, file_name: str) -> int:
-    """Write the run as tidy CSV, one row a case; the number of rows."""
+def write_csv(name: str) -> int:
+    """Write a run as tidy CSV with attnprof's columns, one row a case; the number of rows."""
     from attnprof.report.export import write_results_csv
 
     records = results(name).records
-    write_results_csv(records, RESULTS / file_name)
+    write_results_csv(records, RESULTS / CSV_FILES[name])
     return len(records)
 
 
