@@ -41,7 +41,7 @@ study: $(STAMP)
 	  && ../../$(BIN)/python plot_attention.py && ../../$(BIN)/python analyze_attention.py && ../../$(BIN)/python generate_docs.py
 
 lab: $(STAMP)
-	$(BIN)/attnprof lab --out experiments
+	$(BIN)/attnprof lab --out experiments/27-flash-vs-naive-bytes
 
 gpu-check: $(STAMP)
 	$(BIN)/python benchmarks/gpu_check.py
