@@ -9,7 +9,7 @@ from __future__ import annotations
 import triton.language as tl
 
 import triton
-from attnprof.kernels.flash_forward import LOG2_E, key_span, product, put_tile, sees, tile
+from attnprof.kernels.flash_forward import LOG2_E, band_of, key_span, product, put_tile, sees, tile
 
 # A kernel takes four numbers a tensor: one argument a line would hide what it does.
 # fmt: off
@@ -55,10 +55,7 @@ def key_gradient_kernel(
     first_key = tl.program_id(0) * BLOCK_N
     batch = (tl.program_id(1) // kv_heads).to(tl.int64)
     kv_head = (tl.program_id(1) % kv_heads).to(tl.int64)
-    q_len = tl.load(bands_ptr + batch * 4)
-    kv_len = tl.load(bands_ptr + batch * 4 + 1)
-    low = tl.load(bands_ptr + batch * 4 + 2)
-    high = tl.load(bands_ptr + batch * 4 + 3)
+    q_len, kv_len, low, high = band_of(bands_ptr, batch)
     keys = first_key + tl.arange(0, BLOCK_N)
     qk_dims = tl.arange(0, BLOCK_QK)
     v_dims = tl.arange(0, BLOCK_V)
@@ -103,10 +100,7 @@ def query_gradient_kernel(
     first_row = tl.program_id(0) * BLOCK_M
     batch = (tl.program_id(1) // q_heads).to(tl.int64)
     head = (tl.program_id(1) % q_heads).to(tl.int64)
-    q_len = tl.load(bands_ptr + batch * 4)
-    kv_len = tl.load(bands_ptr + batch * 4 + 1)
-    low = tl.load(bands_ptr + batch * 4 + 2)
-    high = tl.load(bands_ptr + batch * 4 + 3)
+    q_len, kv_len, low, high = band_of(bands_ptr, batch)
     rows = first_row + tl.arange(0, BLOCK_M)
     qk_dims = tl.arange(0, BLOCK_QK)
     v_dims = tl.arange(0, BLOCK_V)

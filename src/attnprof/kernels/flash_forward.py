@@ -13,6 +13,26 @@ LOG2_E = tl.constexpr(1.4426950408889634)
 
 
 @triton.jit
+def band_of(bands_ptr, batch):
+    """q_len, kv_len, low and high of a batch element."""
+    place = bands_ptr + batch * 4
+    return tl.load(place), tl.load(place + 1), tl.load(place + 2), tl.load(place + 3)
+
+
+@triton.jit
+def whole_span(first_row, last_row, start, stop, kv_len, low, high, ragged, BLOCK_N: tl.constexpr):
+    """Keys of the tiles that every row sees whole, from the last row's first key to the first row's last one.
+
+    They need no mask. A ragged tile of rows has none.
+    """
+    begin = tl.cdiv(tl.minimum(tl.maximum(last_row + low, start), stop), BLOCK_N) * BLOCK_N
+    end = tl.minimum(tl.maximum(first_row + high + 1, 0), kv_len) // BLOCK_N * BLOCK_N
+    end = tl.minimum(tl.maximum(end, begin), stop)
+    begin = tl.minimum(begin, stop)
+    return begin, tl.where(ragged, begin, end)
+
+
+@triton.jit
 def key_span(first_row, last_row, kv_len, low, high, BLOCK_N: tl.constexpr):
     """Half-open range of keys that rows [first_row, last_row] see, its start at a tile's; start = stop if none."""
     start = tl.minimum(tl.maximum(first_row + low, 0), kv_len)
@@ -91,10 +111,7 @@ def forward_kernel(
     first_row = tl.program_id(0) * BLOCK_M
     batch = (tl.program_id(1) // q_heads).to(tl.int64)
     head = (tl.program_id(1) % q_heads).to(tl.int64)
-    q_len = tl.load(bands_ptr + batch * 4)
-    kv_len = tl.load(bands_ptr + batch * 4 + 1)
-    low = tl.load(bands_ptr + batch * 4 + 2)
-    high = tl.load(bands_ptr + batch * 4 + 3)
+    q_len, kv_len, low, high = band_of(bands_ptr, batch)
     rows = first_row + tl.arange(0, BLOCK_M)
     last_row = tl.minimum(first_row + BLOCK_M, q_len) - 1
     k_base = k_ptr + batch * k_batch + head // group * k_head
@@ -102,13 +119,8 @@ def forward_kernel(
     start, stop = key_span(first_row, last_row, kv_len, low, high, BLOCK_N)
     read_rows = tl.where(stop > start, q_len, 0)  # rows that see no key are not read
     q = tile(q_ptr + batch * q_batch + head * q_head, rows, q_row, read_rows, tl.arange(0, BLOCK_QK), qk_dim)
-    # Tiles that every row sees whole need no mask: from the last row's first key to the first row's last key.
-    whole_start = tl.cdiv(tl.minimum(tl.maximum(last_row + low, start), stop), BLOCK_N) * BLOCK_N
-    whole_stop = tl.minimum(tl.maximum(first_row + high + 1, 0), kv_len) // BLOCK_N * BLOCK_N
-    whole_stop = tl.minimum(tl.maximum(whole_stop, whole_start), stop)
-    whole_start = tl.minimum(whole_start, stop)
-    whole_stop = tl.where(last_row < first_row + BLOCK_M - 1, whole_start, whole_stop)
-
+    ragged = last_row < first_row + BLOCK_M - 1
+    whole_start, whole_stop = whole_span(first_row, last_row, start, stop, kv_len, low, high, ragged, BLOCK_N)
     accumulator = tl.zeros([BLOCK_M, BLOCK_V], dtype=tl.float32)
     row_sum = tl.zeros([BLOCK_M], dtype=tl.float32)
     row_max = tl.full([BLOCK_M], float("-inf"), dtype=tl.float32)
