@@ -45,7 +45,7 @@ def _elementwise(op: str, sources: Sequence[str], real: Sequence[str]) -> str:
     if op in _CREATIONS or not sources:
         return TEMPORARY
     if not real:
-        return STATISTICS if set(sources) == {STATISTICS} else TEMPORARY
+        return STATISTICS if STATISTICS in sources else TEMPORARY
     if op in _EXPONENTIALS and real[0] == "S":
         return "P"
     if len(set(real)) > 1:

@@ -194,6 +194,7 @@ def _backward(
                     hidden = head.hidden((start, stop), (first, seen))
                     keys.add(q[rows], grad[rows], lse[rows], sums[rows], total[rows], hidden)
             dk[b, h, first:last], dv[b, h, first:last] = keys.gradients()
+            del keys  # the tile leaves the chip now, not at the function's end
     return q.new_empty(q.shape).copy_(total), _by_kv_head(dk, k), _by_kv_head(dv, v)
 
 
