@@ -60,6 +60,17 @@ def test_bands_carry_limits_as_integers():
     assert band_rows(problem) == ((5, 9, 1, 2**30),) * 2
 
 
+def test_an_interpreted_row_says_so(monkeypatch):
+    from attnprof.variants.triton_flash import triton_flash
+
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    assert "set TRITON_INTERPRET=1" in triton_flash.unavailable("cpu")
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    assert triton_flash.unavailable("cpu") is None
+    assert "says nothing about the kernel" in triton_flash.remark("cpu")
+    assert triton_flash.remark("cuda:0") is None
+
+
 def _compiled(kernel, constants, capability):
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource

@@ -57,6 +57,10 @@ def _needs(device: str) -> str | None:
     return None
 
 
+def _remark(device: str) -> str | None:
+    return "interpreted on the CPU: its time says nothing about the kernel" if device.startswith("cpu") else None
+
+
 @variant(
     name="triton_flash",
     title="Flash attention in Triton, written here",
@@ -67,6 +71,7 @@ def _needs(device: str) -> str | None:
         max_head_dim=256,
     ),
     needs=_needs,
+    remark=_remark,
     install="pip install triton",
     compiles=True,
 )
