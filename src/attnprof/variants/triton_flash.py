@@ -58,7 +58,9 @@ def _needs(device: str) -> str | None:
 
 
 def _remark(device: str) -> str | None:
-    return "interpreted on the CPU: its time says nothing about the kernel" if device.startswith("cpu") else None
+    return (
+        "interpreted on the CPU: its time says nothing about the kernel" if device.startswith("cpu") else None
+    )
 
 
 @variant(
