@@ -54,5 +54,19 @@ def prints(q, k, v):
     return ignores_mask(q, k, v)
 
 
+def writes_into_q(q, k, v):
+    result = ignores_mask(q, k, v)
+    q.zero_()
+    return result
+
+
+def returns_lse_too(q, k, v):
+    return ignores_mask(q, k, v), q[..., 0]
+
+
+def leaves(q, k, v):
+    raise SystemExit(3)
+
+
 def wrong_shape(q, k, v):
     return ignores_mask(q, k, v)[..., :-1]

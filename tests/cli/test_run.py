@@ -51,7 +51,16 @@ def test_a_sweep_measures_checks_and_saves(run_cli, tmp_path):
 
 
 def test_whatever_a_kernel_does_costs_its_own_row_only(run_cli, tmp_path):
-    bad = ["raises", "out_of_memory", "killed", "hangs", "wrong_shape"]
+    bad = [
+        "raises",
+        "out_of_memory",
+        "killed",
+        "hangs",
+        "wrong_shape",
+        "writes_into_q",
+        "returns_lse_too",
+        "leaves",
+    ]
     other = ["good", "ignores_mask", "prints"]
     names = ",".join(["naive", *(f"kernels_for_tests:{name}" for name in bad + other)])
     ran = run_cli(
@@ -61,10 +70,13 @@ def test_whatever_a_kernel_does_costs_its_own_row_only(run_cli, tmp_path):
     found = {name.split(":")[-1]: outcome for (name, _), outcome in outcomes(tmp_path).items()}
     kinds = {name: o.kind for name, o in found.items() if isinstance(o, Failed)}
     assert kinds == {
-        "raises": FailureKind.EXCEPTION, "wrong_shape": FailureKind.EXCEPTION,
+        "raises": FailureKind.EXCEPTION, "wrong_shape": FailureKind.EXCEPTION, "leaves": FailureKind.EXCEPTION,
+        "writes_into_q": FailureKind.EXCEPTION, "returns_lse_too": FailureKind.EXCEPTION,
         "out_of_memory": FailureKind.OUT_OF_MEMORY, "killed": FailureKind.KILLED, "hangs": FailureKind.TIMEOUT,
     }  # fmt: skip
     assert "boom" in found["raises"].message
+    assert "changed its input q" in found["writes_into_q"].message
+    assert "a tuple of 2" in found["returns_lse_too"].message
     assert "SIGKILL" in found["killed"].message
     assert "4 s" in found["hangs"].message
     assert found["good"].accuracy.verdict is Verdict.PASS
@@ -182,6 +194,8 @@ def test_kill_9_in_the_middle_then_resume(tmp_path):
         (("--device", "tpu"), "tpu"),
         (("--mask", "ring"), "ring"),
         (("--precision", "0"), "precision=0"),
+        (("--budget-s", "nan"), "budget_s=nan"),
+        (("--threads", "100000"), "threads=100000"),
         (("missing.toml",), "missing.toml"),
         (("--no-such-option",), "No such option"),
     ],

@@ -32,8 +32,11 @@ def test_malformed_ranges_name_axis_and_grammar(text):
 
 
 def test_a_range_of_too_many_points_is_refused():
-    with pytest.raises(InvalidSweep, match="at most 10000"):
-        parse_ints("0:20000:1")
+    for text in ("0:20000:1", "1:99999999999:1"):
+        with pytest.raises(InvalidSweep, match="at most 10000"):
+            parse_ints(text)
+    with pytest.raises(InvalidSweep, match="span 1000000 problems"):
+        AxisTexts(seq_lens="1:1000:1", batch="1:1000:1").problems()
 
 
 def test_names():

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from attnprof.bench.inputs import Inputs
+from attnprof.core.errors import KernelError
 from attnprof.core.problem import Direction
 from attnprof.core.variant import Kernel
 
@@ -30,17 +31,30 @@ def directed(kernel: Kernel, inputs: Inputs, direction: Direction) -> Callable[[
         return torch.autograd.grad(output, (q, k, v), inputs.grad, retain_graph=keep)
 
     if direction is Direction.BWD:
-        stored = kernel(q, k, v)
+        stored = one_tensor(kernel(q, k, v))
         return lambda: gradients(stored, keep=True)
 
     def both() -> tuple[Tensor, ...]:
-        output = kernel(q, k, v)
+        output = one_tensor(kernel(q, k, v))
         return (output.detach(), *gradients(output, keep=False))
 
     return both
 
 
-def as_results(returned: Any) -> tuple[Tensor, ...]:
-    """What a call returned, as a tuple of detached tensors."""
-    many = returned if isinstance(returned, tuple) else (returned,)
+def one_tensor(returned: Any) -> Tensor:
+    """What a kernel returned, when it is what a kernel must return. Raises: KernelError for anything else."""
+    import torch
+
+    if isinstance(returned, torch.Tensor):
+        return returned
+    kind = type(returned).__name__
+    what = f"a {kind} of {len(returned)}" if isinstance(returned, tuple | list) else kind
+    raise KernelError(
+        f"the kernel returned {what}: it must return one tensor o (batch, heads, length, dim); wrap it to drop the rest"
+    )
+
+
+def as_results(returned: Any, direction: Direction) -> tuple[Tensor, ...]:
+    """What a call of `direction` returned, as a tuple of detached tensors."""
+    many = (one_tensor(returned),) if direction is Direction.FWD else returned
     return tuple(x.detach() for x in many)

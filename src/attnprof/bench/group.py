@@ -13,9 +13,10 @@ from attnprof.bench.check import Reference, judge, make_reference
 from attnprof.bench.compiling import graphs_compiled
 from attnprof.bench.devices.base import Device
 from attnprof.bench.direction import as_results, directed
-from attnprof.bench.inputs import Inputs, input_bytes, make_inputs
+from attnprof.bench.inputs import Guard, Inputs, input_bytes, make_inputs
 from attnprof.bench.sweep import Conditions
 from attnprof.bench.timing import Series, calls_per_sample, measure_floor, sample_rounds, warm_up
+from attnprof.core.errors import KernelError
 from attnprof.core.problem import Problem
 from attnprof.core.record import (
     Accuracy,
@@ -102,13 +103,15 @@ class Group:
     def _try_prepare(self, variant: Variant, prepared: dict[str, Prepared]) -> Outcome | None:
         try:
             prepared[variant.name] = self._prepare(variant)
-        except Exception as error:  # any kernel may raise anything; the sweep goes on
+        except (Exception, SystemExit) as error:  # any kernel may raise anything; the sweep goes on
             return failure(error)
         return None
 
     def _prepare(self, variant: Variant) -> Prepared:
         problem = variant.problem_for(self.asked)
         inputs = self._inputs_of(problem)
+        reference = self._reference_of(problem, inputs)
+        guard = Guard(inputs)
         setting = Setting(device=self.device.name)
 
         def scope() -> AbstractContextManager[Any]:
@@ -122,8 +125,9 @@ class Group:
             prepare_s = time.perf_counter() - begun
             first_call_s = self.device.time_calls(call, 1)
             results, memory = self.device.peak_bytes(call)
-            accuracy = judge(problem, as_results(results), self._reference_of(problem, inputs))
+            accuracy = judge(problem, as_results(results, problem.direction), reference)
             del results
+            refuse_changed_inputs(guard)
             backend = observe_backend(call)
             warmup_calls, call_s = warm_up(self.device, call)
             counted = self.device.telemetry(call, TELEMETRY_S)
@@ -165,7 +169,11 @@ class Group:
         return self._record(variant, measured, prepared.judgments, prepared.cost)
 
     def _record(
-        self, variant: Variant, outcome: Outcome, judgments: tuple[Judgment, ...] = (), cost: Cost | None = None
+        self,
+        variant: Variant,
+        outcome: Outcome,
+        judgments: tuple[Judgment, ...] = (),
+        cost: Cost | None = None,
     ) -> Record:
         if cost is None and not isinstance(outcome, Unsupported):
             cost = _cost(variant, self.asked)
@@ -197,7 +205,16 @@ def too_large(problem: Problem, cost: Cost | None, available_bytes: int) -> str 
     return f"predicted {format_bytes(needed)}{scores} > available {format_bytes(available_bytes)}"
 
 
-def failure(error: Exception) -> Failed:
+def refuse_changed_inputs(guard: Guard) -> None:
+    """Raises: KernelError when a kernel wrote into its inputs; they are restored for the other variants."""
+    changed = guard.restore()
+    if changed:
+        raise KernelError(
+            f"the kernel changed its input {', '.join(changed)}: it must leave q, k and v as they are"
+        )
+
+
+def failure(error: BaseException) -> Failed:
     """A failed outcome from what a kernel raised."""
     text = f"{type(error).__name__}: {error}".strip()
     lowered = text.lower()

@@ -50,3 +50,21 @@ def make_inputs(problem: Problem, device: str, seed: int) -> Inputs:
         return Inputs(q=q, k=k, v=v)
     grad = draw(problem.q_heads, problem.q_len, problem.v_dim)
     return Inputs(q=q.requires_grad_(), k=k.requires_grad_(), v=v.requires_grad_(), grad=grad)
+
+
+class Guard:
+    """A copy of inputs, to find a kernel that writes into them and to undo it."""
+
+    def __init__(self, inputs: Inputs) -> None:
+        self._tensors = {"q": inputs.q, "k": inputs.k, "v": inputs.v}
+        self._copies = {name: tensor.detach().clone() for name, tensor in self._tensors.items()}
+
+    def restore(self) -> tuple[str, ...]:
+        """Names of the inputs that were changed; they hold their first values again."""
+        import torch
+
+        changed = tuple(n for n, t in self._tensors.items() if not torch.equal(t.detach(), self._copies[n]))
+        for name in changed:
+            with torch.no_grad():
+                self._tensors[name].copy_(self._copies[name])
+        return changed

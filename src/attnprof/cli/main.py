@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from typing import Annotated
 
 import typer
 
+from attnprof import __version__
 from attnprof.core.errors import AttnprofError
 
 app = typer.Typer(
@@ -21,6 +23,22 @@ app = typer.Typer(
 COMMANDS = (
     "list", "run", "derive", "trace", "ceilings", "predict", "validate", "report", "compare", "explain", "lab",
 )  # fmt: skip
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        sys.stdout.write(f"attnprof {__version__}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[  # its callback does the work
+        bool,
+        typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=_print_version),
+    ] = False,
+) -> None:
+    """Options of the program itself."""
 
 
 def _register() -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from attnprof.store.runs import RunWriter
 
 DEFAULT_OUT = Path("runs/latest")
+INTERRUPTED = 130  # what shells use for Ctrl-C
 
 
 @with_problem_options
@@ -47,7 +48,8 @@ def run_command(
         typer.Option("--timeout-s", help="Stop a case that gave no sign of life for so long (180)."),
     ] = None,
     min_rounds: Annotated[
-        int | None, typer.Option("--min-rounds", help="Fewest samples per case (10).")
+        int | None,
+        typer.Option("--min-rounds", help="Fewest samples per case, but for one 10 times over budget (10)."),
     ] = None,
     max_rounds: Annotated[
         int | None, typer.Option("--max-rounds", help="Most samples per case (300).")
@@ -68,9 +70,13 @@ def run_command(
     }  # fmt: skip
     sweep = _sweep(sweep_file, {**_given(texts), **conditions})
     refuse_unknown(sweep)
-    run = _measure(sweep, out, resume)
+    try:
+        run = _measure(sweep, out, resume)
+    except KeyboardInterrupt:
+        _say_interrupted(out)
+        raise typer.Exit(INTERRUPTED) from None
     _present(run, out, json_output)
-    if not all(record.measured or _expected(record) for record in run.records):
+    if not all(_good(record) for record in run.records):
         raise typer.Exit(1)
 
 
@@ -86,11 +92,27 @@ def _sweep(path: Path | None, values: dict[str, Any]) -> Sweep:
     return sweep_from_values({key: value for key, value in values.items() if value is not None})
 
 
-def _expected(record: Record) -> bool:
-    """Unsupported is an answer; skipped and failed cases make the run partial."""
-    from attnprof.core.record import Unsupported
+def _good(record: Record) -> bool:
+    """Unsupported is an answer; a skipped, failed, wrong or NaN case makes the exit code 1."""
+    from attnprof.core.record import Measured, Unsupported, Verdict
 
-    return isinstance(record.outcome, Unsupported)
+    outcome = record.outcome
+    if isinstance(outcome, Measured):
+        return outcome.accuracy is None or outcome.accuracy.verdict in (Verdict.PASS, Verdict.NOT_APPLICABLE)
+    return isinstance(outcome, Unsupported)
+
+
+def _say_interrupted(out: Path) -> None:
+    """What an interrupt leaves: the rows so far, as CSV too."""
+    from attnprof.report.export import write_results_csv
+    from attnprof.store.runs import RUN_FILE, load_run
+
+    rows = 0
+    if (out / RUN_FILE).exists():
+        records = load_run(out).records
+        write_results_csv(records, out / "results.csv")
+        rows = len(records)
+    sys.stderr.write(f"interrupted: {rows} rows are in {out}; add --resume to complete them\n")
 
 
 def _measure(sweep: Sweep, out: Path, resume: bool) -> Run:
@@ -99,11 +121,11 @@ def _measure(sweep: Sweep, out: Path, resume: bool) -> Run:
     from attnprof.store.ceilings import keep_with_run
     from attnprof.store.runs import RunWriter, load_run
 
-    finished = _finished_keys(out, resume)
     with Worker(sweep.conditions.device, sweep.conditions.threads) as worker:
         ready = worker.start()
+        finished = _finished_keys(out, resume)
         if finished:
-            _refuse_other(out, ready)
+            _refuse_other(out, ready, sweep)
         with RunWriter(out) as writer:
             begun = manifest.begin(sweep, ready, ("attnprof", *sys.argv[1:]))
             writer.write_manifest(begun)
@@ -126,12 +148,17 @@ def _finished_keys(out: Path, resume: bool) -> frozenset[str]:
     return frozenset(record.key for record in load_run(out).records)
 
 
-def _refuse_other(out: Path, ready: Ready) -> None:
+def _refuse_other(out: Path, ready: Ready, sweep: Sweep) -> None:
+    """Another environment is refused; another sweep is said."""
     from attnprof.store.runs import load_run, refuse_other_identity
 
     stored = load_run(out).manifest
     if stored is not None:
         refuse_other_identity(stored.identity, ready.identity)
+        if stored.sweep != msgspec.to_builtins(sweep):
+            sys.stderr.write(
+                f"note: {out} was begun with another sweep; its rows stay, this one's are added\n"
+            )
 
 
 def _run_with_progress(sweep: Sweep, worker: Any, writer: RunWriter, finished: frozenset[str]) -> None:

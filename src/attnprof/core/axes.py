@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator
 from itertools import product
@@ -51,6 +52,11 @@ def _expand(part: str, name: str) -> Iterator[int]:
             f"{name} {part!r} never ends or is empty: START must not be above STOP, a factor must be at least 2 "
             "(from a START above 0), a step at least 1"
         )
+    points = 1 + (stop - start) // by
+    if not factor and points > _MAX_POINTS:
+        raise InvalidSweep(
+            f"{name} {part!r} has {points} points: at most {_MAX_POINTS} are allowed; take a larger step"
+        )
     value = start
     while value <= stop:
         yield value
@@ -85,13 +91,18 @@ class Axes(msgspec.Struct, frozen=True, kw_only=True):
     def problems(self) -> tuple[Problem, ...]:
         """Every problem of the product, slowest axis first: direction, dtype, mask, head dim, heads, batch, length.
 
-        Raises: InvalidProblem for a combination that is none.
+        Raises: InvalidProblem for a combination that is none; InvalidSweep for more than can be meant.
         """
-        combinations = product(
+        axes = (
             self.directions, self.dtypes, self.masks, self.head_dims, self.v_dims or (None,), self.q_heads,
             self.kv_heads or (None,), self.batches, self.q_lens, self.kv_lens or (None,),
         )  # fmt: skip
-        return tuple(self._problem(*values) for values in combinations)
+        points = math.prod(map(len, axes))
+        if points > _MAX_POINTS:
+            raise InvalidSweep(
+                f"the axes span {points} problems: at most {_MAX_POINTS} are allowed; shorten an axis"
+            )
+        return tuple(self._problem(*values) for values in product(*axes))
 
     def _problem(
         self, direction: str, dtype: str, mask: str, dim: int, v_dim: int | None, q_heads: int,

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from attnprof.core.mask import UNLIMITED, Window
-from attnprof.core.problem import Problem
+from attnprof.core.problem import Direction, Problem
 from attnprof.core.schedules import true_window_cost
 from attnprof.core.traffic import Cost
 from attnprof.core.variant import Kernel, Limits, Setting, variant
@@ -51,7 +51,8 @@ def _needs_both_limits(problem: Problem) -> str | None:
 
 
 def _cost(problem: Problem) -> Cost:
-    return true_window_cost(problem, rows=BLOCK, cols=1)
+    """Forward, a block meets exactly the keys that it sees; backward, a key's gradient is summed over whole blocks."""
+    return true_window_cost(problem, rows=BLOCK, cols=1 if problem.direction is Direction.FWD else BLOCK)
 
 
 @variant(
