@@ -35,6 +35,8 @@ from attnprof.core.units import format_bytes
 from attnprof.report.answers import Answer
 from attnprof.report.compare_text import escape
 from attnprof.report.load import Results
+from attnprof.report.markdown import escaped
+from attnprof.report.words import best_text
 from attnprof.store.machines import find_chip
 from attnprof.variants.catalog import find
 
@@ -172,8 +174,7 @@ def findings(run: Results, batch1: dict[str, Any]) -> Iterator[str]:
 
 
 def _winner(answer: Answer) -> str:
-    best = f"`{answer.best.variant}`" if answer.best else f"{NA} ({answer.reason})"
-    return f"{answer.length}: {best}"
+    return f"{answer.length}: {escaped(best_text(answer))}"
 
 
 def _presets(times: dict[str, dict[str, Any]]) -> Iterator[str]:

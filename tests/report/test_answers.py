@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.report.factory import measured, problem, record, sweep
+from tests.report.factory import US, measured, problem, record, sweep
 
 from attnprof.core.mask import Causal, Dense, Window
 from attnprof.core.record import Accuracy, Judgment, Memory, Severity, Skipped, Verdict
@@ -30,9 +30,8 @@ def test_fastest_per_length_and_crossover():
         (256, "naive"), (512, "sdpa_flash"), (1024, "sdpa_flash"), (2048, "sdpa_flash"),
     ]  # fmt: skip
     (crossing,) = crossovers(found)
-    assert (crossing.variant, crossing.length, crossing.first_length, crossing.last_length) == (
-        "sdpa_flash", 512, 256, 2048,
-    )  # fmt: skip
+    assert (crossing.variant, crossing.length) == ("sdpa_flash", 512)
+    assert (crossing.lengths, crossing.faster) == ((256, 512, 1024, 2048), (512, 1024, 2048))
 
 
 def test_a_wrong_result_is_ranked_by_time_but_never_best():
@@ -69,21 +68,48 @@ def test_a_loss_in_between_moves_the_crossover_up():
     assert crossing.length == 256
 
 
-def test_medians_whose_intervals_overlap_are_not_separated():
-    naive, near, far = record("naive"), record("a", outcome=measured(99)), record("b", outcome=measured(50))
-    assert answer(naive, far).tied == ()
+def rough(median_us, **changes):
+    """Nine samples between half and one and a half of the median."""
+    samples = tuple(median_us * US * (1 + 0.125 * step) for step in (0, 3, -3, 1, -1, 4, -4, 2, -2))
+    return measured(samples_s=samples, rounds=tuple(range(9)), **changes)
+
+
+def test_a_paired_ratio_whose_interval_reaches_one_is_not_told_apart():
+    naive, near = record("naive"), record("a", outcome=rough(99))
     assert (answer(naive, near).best.variant, answer(naive, near).tied) == ("a", ("naive",))
-    without_samples = record("naive", outcome=measured(samples_s=(), rounds=()))
-    assert answer(without_samples, near).tied == ()
+    assert answer(naive, record("b", outcome=rough(20))).tied == ()
 
 
-def test_a_crossover_whose_interval_reaches_one_is_doubtful():
-    spread = tuple(1e-4 * (0.5 + step / 4) for step in range(5))  # 50 to 150 us, median 100 us
-    rough = measured(samples_s=spread[:4], rounds=tuple(range(4)))
-    (doubtful,) = crossovers(find([record("naive"), record("x", outcome=rough)]))
-    assert (doubtful.length, doubtful.certain) == (1024, False)
-    (sure,) = crossovers(find([record("naive"), record("x", outcome=measured(50))]))
-    assert (sure.length, sure.certain) == (1024, True)
+def test_what_drifts_over_both_does_not_hide_their_order():
+    slow = tuple(100 * US * 1.2**i for i in range(9))
+    naive = record(outcome=measured(samples_s=tuple(1.05 * s for s in slow)))
+    assert answer(naive, record("x", outcome=measured(samples_s=slow))).tied == ()
+
+
+def test_without_shared_rounds_the_intervals_of_the_medians_decide():
+    later = tuple(range(100, 109))
+    near, far = (record("x", outcome=measured(time, rounds=later)) for time in (99, 50))
+    assert answer(record("naive"), near).tied == ("naive",)
+    assert answer(record("naive"), far).tied == ()
+
+
+def test_fewer_than_six_samples_allow_no_claim():
+    few = measured(50, samples_s=(5e-5,) * 5, rounds=tuple(range(5)))
+    found = answer(record("naive"), record("x", outcome=few))
+    assert (found.best.variant, found.few, found.tied) == ("x", True, ("naive",))
+    assert answer(record("naive", outcome=few), record("x", outcome=measured(20))).tied == ("naive",)
+    (crossing,) = crossovers([found])
+    assert (crossing.length, crossing.unknown) == (None, (1024,))
+
+
+def test_a_crossover_begins_where_the_interval_lies_above_one():
+    records = []
+    for length, outcome in ((64, measured(200)), (128, rough(99)), (256, measured(50))):
+        records += [record("naive", length), record("x", length, outcome)]
+    (crossing,) = crossovers(find(records))
+    assert (crossing.length, crossing.faster, crossing.unclear) == (256, (256,), (128,))
+    (never,) = crossovers(find(records[:4]))
+    assert (never.length, never.faster, never.unclear) == (None, (), (128,))
 
 
 def test_never_faster_has_no_crossover():

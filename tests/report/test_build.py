@@ -105,19 +105,49 @@ def test_the_answer_in_words():
     assert "sdpa_flash beats naive from N = 512 on" in parts["Crossover with naive"][0]
 
 
+def told(records):
+    """The sentences of the story by heading."""
+    return {part.heading: part.sentences for part in build(results(records), "t").story}
+
+
 def test_doubts_stand_beside_the_answer():
-    parts = {
-        p.heading: p.sentences
-        for p in build(results([record("naive"), record("a", outcome=measured(99))]), "t").story
-    }
+    spread = tuple(99e-6 * (1 + step / 10) for step in (0, 3, -3, 1, -1, 4, -4, 2, -2))
+    rough = record("a", outcome=measured(samples_s=spread))
+    parts = told([record("naive"), rough])
+    assert "N = 1024: a (not told apart from naive)." in parts["Fastest correct kernel"][0]
+    assert "no difference shown between a and naive (N = 1024)" in parts["Crossover with naive"][0]
+    parts = told([record("naive"), rough, record("naive", 2048), record("a", 2048, measured(50))])
     assert (
-        "a, 1.01 times naive at best (not separated from naive at N = 1024)"
-        in parts["Fastest correct kernel"][0]
+        "N = 1024 to 2048: a, 2.00 times naive at best (not told apart from naive at N = 1024)."
+        in (parts["Fastest correct kernel"][0])
     )
-    spread = tuple(1e-4 * (0.5 + step / 4) for step in range(4))
-    rough = record("x", outcome=measured(samples_s=spread, rounds=tuple(range(4))))
-    parts = {p.heading: p.sentences for p in build(results([record("naive"), rough]), "t").story}
-    assert "from N = 1024 (the interval of the speed-up reaches 1 there)" in parts["Crossover with naive"][0]
+    assert (
+        "a beats naive from N = 2048 on (no difference shown at N = 1024)" in parts["Crossover with naive"][0]
+    )
+
+
+def test_few_samples_make_no_claim():
+    few = measured(50, samples_s=(5e-5,) * 3, rounds=(0, 1, 2))
+    parts = told([record("naive"), record("a", outcome=few)])
+    assert "N = 1024: no claim below 6 samples (lowest median: a)." in parts["Fastest correct kernel"][0]
+    assert (
+        "no claim on a: fewer than 6 rounds shared with naive (N = 1024)" in parts["Crossover with naive"][0]
+    )
+
+
+def test_a_lead_that_is_lost_again_is_no_crossover():
+    records = [
+        record(name, length, measured(time))
+        for length, time in ((64, 50), (128, 200))
+        for name, time in (("naive", 100), ("a", time))
+    ]
+    sentence = told(records)["Crossover with naive"][0]
+    assert "a beats naive at N = 64, but is not shown to at N = 128" in sentence
+
+
+def test_one_row_is_a_row():
+    parts = told([record("naive"), record("a", outcome=Skipped(reason="x"))])
+    assert parts["Not measured"] == ("a, 1 row skipped: x.",)
 
 
 def test_growth_exponents_stand_in_the_memory_caption():

@@ -64,7 +64,7 @@ def test_columns_begin_as_the_contract_says():
     assert list(COLUMNS[: len(CONTRACT)]) == CONTRACT
 
 
-def test_published_speedups_are_ratios_of_medians():
+def test_published_speedups_follow_from_their_times():
     naive = record("naive", 2048, measured(4947))
     default = record("sdpa_default", 2048, measured(647))
     math_ = record("sdpa_math", 2048, measured(8483))
@@ -101,11 +101,32 @@ def test_round_pairing_ignores_what_drifts_over_both():
     assert row.speedup_low == pytest.approx(2) == row.speedup_high
 
 
+def test_the_shown_speedup_is_the_median_of_the_ratios_by_round():
+    naive = record(outcome=measured(samples_s=(1.0, 2.0, 9.0, 4.0, 5.0, 6.0, 7.0), rounds=tuple(range(7))))
+    other = record(
+        "x", outcome=measured(samples_s=(1.0, 1.0, 3.0, 8.0, 1.0, 2.0, 7.0), rounds=tuple(range(7)))
+    )
+    row = rows([naive, other])[1]
+    assert row.speedup_vs_naive == row.speedup_paired == 2  # the medians' ratio is 2.5
+    assert (row.speedup_low, row.speedup_high) == (0.5, 5)
+
+
+def test_fewer_than_six_shared_rounds_have_a_value_and_no_interval():
+    naive = record(outcome=measured(rounds=tuple(range(4, 13))))
+    row = rows([naive, record("x")])[1]
+    assert row.speedup_vs_naive == pytest.approx(1, rel=0.05)
+    assert row.speedup_low is row.speedup_high is None
+    assert why_missing(row, "speedup_low") == "fewer than 6 sampling rounds are shared with naive"
+    few = one(record(outcome=measured(samples_s=(1e-4,) * 5, rounds=tuple(range(5)))))
+    assert why_missing(few, "time_ci_low_us") == "no 95% interval exists below 6 samples"
+
+
 def test_without_shared_rounds_there_is_no_interval():
     naive = record(outcome=measured(rounds=tuple(range(100, 109))))
     row = rows([naive, record("x")])[1]
     assert row.speedup_vs_naive == pytest.approx(1)
     assert (row.speedup_paired, row.speedup_low, row.speedup_high) == (None, None, None)
+    assert why_missing(row, "speedup_paired") == "no sampling round is shared with naive"
 
 
 def test_baseline_is_naive_of_the_same_question():

@@ -114,5 +114,13 @@ def test_the_answer_in_words_is_shown_as_text():
 
 
 def test_an_uncertain_order_is_said():
-    text = show([record("naive"), record("a", outcome=measured(99))])
-    assert "fastest correct kernel: a (95% interval overlaps that of naive)" in text
+    later = measured(99, rounds=tuple(range(100, 109)))
+    text = show([record("naive"), record("a", outcome=later)])
+    assert "fastest correct kernel: a (not told apart from naive)" in text
+    assert "note: a: speed-up is a ratio of medians: no sampling round is shared with" in text
+
+
+def test_too_few_samples_are_no_claim_and_have_no_width():
+    few = record(outcome=measured(samples_s=(1e-4,) * 5, rounds=tuple(range(5))))
+    assert percent_width(rows([few])[0]) == "n/a"
+    assert "fastest correct kernel: no claim below 6 samples (lowest median: naive)" in show([few])

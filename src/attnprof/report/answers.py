@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from attnprof.core.problem import Problem
-from attnprof.core.record import Judgment, Record, Severity
+from attnprof.core.record import Judgment, Measured, Record, Severity
 from attnprof.core.stats import growth_exponent
+from attnprof.report.paired import MIN_SAMPLES, paired
 from attnprof.report.row import BASELINE, Row
 
 
@@ -107,32 +108,43 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     ranked: tuple[Row, ...]
     best: Row | None
     reason: str = ""  # why there is no best
-    tied: tuple[str, ...] = ()  # correct variants whose 95% intervals overlap the best one's
+    tied: tuple[str, ...] = ()  # correct variants that are not shown to be slower than the best one
+
+    @property
+    def few(self) -> bool:
+        """Whether the best one has too few samples for a claim."""
+        return self.best is not None and (self.best.n_samples or 0) < MIN_SAMPLES
 
 
 def answers(records: Sequence[Record], made: Sequence[Row]) -> tuple[Answer, ...]:
     """An answer per asked problem, by series and then by length (kv_len)."""
-    groups: dict[tuple[Series, int, str], list[Row]] = {}
+    groups: dict[tuple[Series, int, str], list[tuple[Record, Row]]] = {}
     for record, row in zip(records, made, strict=True):
-        groups.setdefault((series(record), record.asked.kv_len, row.asked), []).append(row)
+        groups.setdefault((series(record), record.asked.kv_len, row.asked), []).append((record, row))
     return tuple(_answer(*key[:2], groups[key]) for key in sorted(groups))
 
 
-def _answer(key: Series, length: int, group: Sequence[Row]) -> Answer:
-    ranked = rank(group)
+def _answer(key: Series, length: int, group: Sequence[tuple[Record, Row]]) -> Answer:
+    ranked = rank(row for _, row in group)
+    timed = {id(row): record.measured for record, row in group}
     best = next((row for row in ranked if row.correct), None)
     reason = "" if best else _why_no_best(ranked)
     tied = tuple(
-        row.variant for row in ranked if best and row is not best and row.correct and _overlap(best, row)
+        row.variant
+        for row in ranked
+        if best and row is not best and row.correct and not _apart(best, row, timed[id(best)], timed[id(row)])
     )
     return Answer(series=key, length=length, ranked=ranked, best=best, reason=reason, tied=tied)
 
 
-def _overlap(best: Row, other: Row) -> bool:
-    """Whether the intervals of two medians meet, so that their order is not certain."""
+def _apart(best: Row, other: Row, mine: Measured | None, theirs: Measured | None) -> bool:
+    """Whether the interval of the paired ratio lies above 1; without shared rounds, whether the medians' are apart."""
+    ratio = paired(theirs, mine) if mine and theirs else None
+    if ratio is not None:
+        return ratio.low is not None and ratio.low > 1
     if best.time_ci_high_us is None or other.time_ci_low_us is None:
         return False
-    return other.time_ci_low_us <= best.time_ci_high_us
+    return other.time_ci_low_us > best.time_ci_high_us
 
 
 def rank(group: Iterable[Row]) -> tuple[Row, ...]:
@@ -151,18 +163,22 @@ def _why_no_best(ranked: Sequence[Row]) -> str:
 
 
 class Crossover(msgspec.Struct, frozen=True, kw_only=True):
-    """From which length on a variant beats naive: the smallest one after which it never loses again."""
+    """Where the interval of a variant's speed-up over naive lies above 1, contains 1, or does not exist.
+
+    `length` is the smallest one from which on it lies above 1 everywhere; None when it does not at the end.
+    """
 
     series: Series
     variant: str
     length: int | None
-    first_length: int
-    last_length: int
-    certain: bool = True  # the interval of the speed-up lies above 1 at that length
+    lengths: tuple[int, ...]
+    faster: tuple[int, ...] = ()
+    unclear: tuple[int, ...] = ()
+    unknown: tuple[int, ...] = ()  # fewer than six rounds are shared with naive
 
 
 def crossovers(found: Sequence[Answer]) -> tuple[Crossover, ...]:
-    """Per series and variant (correct, not naive itself), its crossover; None when it loses at the end."""
+    """Per series and variant (correct, not naive itself), its crossover."""
     tables: dict[tuple[Series, str], dict[int, Row]] = {}
     for answer in found:
         for row in answer.ranked:
@@ -172,13 +188,24 @@ def crossovers(found: Sequence[Answer]) -> tuple[Crossover, ...]:
 
 
 def _crossover(key: Series, variant: str, table: dict[int, Row]) -> Crossover:
-    lengths = sorted(table)
+    signs = {length: _sign(table[length]) for length in sorted(table)}
     since: int | None = None
-    for length in lengths:
-        since = (since or length) if (table[length].speedup_vs_naive or 0.0) > 1 else None
-    certain = since is None or (table[since].speedup_low or 0.0) > 1
-    ends = {"first_length": lengths[0], "last_length": lengths[-1]}
-    return Crossover(series=key, variant=variant, length=since, certain=certain, **ends)
+    for length, sign in signs.items():
+        since = (since or length) if sign == 1 else None
+    faster, unclear, unknown = (
+        tuple(n for n, sign in signs.items() if sign == each) for each in (1, 0, None)
+    )
+    return Crossover(
+        series=key, variant=variant, length=since, lengths=tuple(signs), faster=faster, unclear=unclear,
+        unknown=unknown,
+    )  # fmt: skip
+
+
+def _sign(row: Row) -> int | None:
+    """1 faster than naive, -1 slower, 0 no difference shown; None without an interval."""
+    if row.speedup_low is None or row.speedup_high is None:
+        return None
+    return 1 if row.speedup_low > 1 else -1 if row.speedup_high < 1 else 0
 
 
 def memory_growth(found: Sequence[Answer]) -> dict[tuple[Series, str], float | None]:

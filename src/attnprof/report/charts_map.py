@@ -29,7 +29,8 @@ def best_map(found: Sequence[Answer], all_styles: dict[str, Style]) -> Chart:
     names = [name for name in all_styles if any(cell["best"] == name for cell in cells)]
     caption = (
         f"{cells[0]['fixed']}. Number in a tile: speed-up over naive (n/a where naive was not measured). "
-        "~: its 95% interval overlaps another's. A tile that is missing had no correct result."
+        "~: not told apart from another kernel. ?: fewer than six samples, no claim. "
+        "A tile that is missing had no correct result."
     )
     return finish("best", title, caption, _draw(axis, names, all_styles), {"cells": cells})
 
@@ -45,13 +46,17 @@ def _cells(found: Sequence[Answer]) -> tuple[str, str, list[dict[str, Any]]]:
             "best": answer.best.variant,
             "time_us": answer.best.time_median_us,
             "speedup": answer.best.speedup_vs_naive,
-            "label": ("~" if answer.tied else "") + number(answer.best.speedup_vs_naive, 2),
+            "label": _mark(answer) + number(answer.best.speedup_vs_naive, 2),
             "fixed": _fixed(answer.series, axis),
         }
         for answer in rows
         if answer.best and answer.length in lengths and _value(answer, axis) in heights
     ]
     return f"Fastest correct kernel by length and {axis}", axis, cells
+
+
+def _mark(answer: Answer) -> str:
+    return "?" if answer.few else "~" if answer.tied else ""
 
 
 def _slice(found: Sequence[Answer]) -> tuple[str, list[Answer]]:

@@ -8,8 +8,8 @@ from statistics import median
 from attnprof.core.record import Judgment, Measured, Record, Severity, Verdict
 from attnprof.core.stats import drift, median_interval
 from attnprof.core.units import format_seconds
+from attnprof.report.paired import MIN_SAMPLES
 
-MIN_SAMPLES = 6  # below it no 95% interval of the median exists
 MAX_DRIFT = 0.10
 MAX_RELATIVE_WIDTH = 0.10
 FLOOR_SHARE = 0.10

@@ -8,8 +8,9 @@ from attnprof.core.units import format_bytes
 METHOD = (
     "Time: median of the raw samples, which are kept; p20 and p80 beside it; the 95% interval of the median is "
     "distribution-free. Compile time, first call and backend selection are outside of it.",
-    "Speed-up: ratio of the medians of naive and the variant on the same asked problem, device and cache state; its "
-    "interval is that of the ratios taken round by round.",
+    "Speed-up: median of the ratios of naive's and the variant's samples of the same round (same asked problem, device "
+    "and cache state) with its 95% interval; where no round is shared, ratio of the medians without an interval. An "
+    "interval that contains 1 shows no difference; fewer than six rounds allow no claim.",
     "useful FLOPs: 2 · batch · query heads · allowed pairs · (d + d_v); softmax is not in it. Executed FLOPs count "
     "whole tiles. A rate uses useful FLOPs unless it says otherwise.",
     "Bytes: compulsory (each storage once, any level), logical (what the variant's tiles ask of the level named), "

@@ -15,9 +15,10 @@ from attnprof.core.dtypes import DType
 from attnprof.core.problem import Problem
 from attnprof.core.record import Measured, Record
 from attnprof.core.roofline import Placement
-from attnprof.core.stats import by_round, median_interval, paired_ratio, quantile
+from attnprof.core.stats import median_interval, quantile
 from attnprof.core.units import MIB
 from attnprof.report.judgments import judge
+from attnprof.report.paired import MIN_SAMPLES, paired
 from attnprof.report.placing import placed_columns, placement
 from attnprof.report.row import BASELINE, Row
 
@@ -163,10 +164,10 @@ def _time(done: Measured) -> dict[str, Any]:
     if not done.samples_s:
         return known
     middle = median_interval(done.samples_s)
+    if len(done.samples_s) >= MIN_SAMPLES:
+        known |= {"time_ci_low_us": middle.low * MICRO, "time_ci_high_us": middle.high * MICRO}
     return known | {
         "time_median_us": middle.value * MICRO,
-        "time_ci_low_us": middle.low * MICRO,
-        "time_ci_high_us": middle.high * MICRO,
         "time_p20_us": quantile(done.samples_s, 0.2) * MICRO,
         "time_p80_us": quantile(done.samples_s, 0.8) * MICRO,
         "time_min_us": min(done.samples_s) * MICRO,
@@ -174,16 +175,15 @@ def _time(done: Measured) -> dict[str, Any]:
 
 
 def _speedup(record: Record, baseline: Record | None) -> dict[str, Any]:
-    """Ratio of the medians; beside it the median of the ratios round by round, with its 95% interval."""
+    """Median of the ratios round by round, with its 95% interval; ratio of the medians where no round is shared."""
     mine, base = record.measured, baseline.measured if baseline else None
     if mine is None or base is None or not mine.samples_s or not base.samples_s:
         return {}
-    known: dict[str, Any] = {"speedup_vs_naive": _ratio(median(base.samples_s), median(mine.samples_s))}
-    ours, theirs = by_round(mine.samples_s, mine.rounds), by_round(base.samples_s, base.rounds)
-    if not (ours.keys() & theirs.keys()) or min(ours.values()) <= 0:
-        return known
-    ratio = paired_ratio(theirs, ours)
-    return known | {"speedup_paired": ratio.value, "speedup_low": ratio.low, "speedup_high": ratio.high}
+    ratio = paired(base, mine)
+    if ratio is None:
+        return {"speedup_vs_naive": _ratio(median(base.samples_s), median(mine.samples_s))}
+    shown = {"speedup_vs_naive": ratio.value, "speedup_paired": ratio.value}
+    return shown | {"speedup_low": ratio.low, "speedup_high": ratio.high}
 
 
 def _memory(done: Measured) -> dict[str, Any]:

@@ -125,7 +125,16 @@ def why_missing(row: Row, column: str) -> str:
         (column in ("reason", "note"), "nothing to say"),
         (column in _CEILINGS and row.ceilings_basis is None, "no ceilings known; run `attnprof ceilings`"),
         (row.outcome != "measured", f"{row.outcome}: {row.reason}"),
-        (column.startswith("speedup"), f"no measured {BASELINE} for this problem"),
+        (
+            column.startswith("speedup") and row.speedup_vs_naive is None,
+            f"no measured {BASELINE} for this problem",
+        ),
+        (
+            column.startswith("speedup") and row.speedup_paired is None,
+            f"no sampling round is shared with {BASELINE}",
+        ),
+        (column.startswith("speedup"), f"fewer than 6 sampling rounds are shared with {BASELINE}"),
+        (column.startswith("time_ci") and bool(row.n_samples), "no 95% interval exists below 6 samples"),
         (column.startswith("time_"), "no samples"),
         (column.endswith("tflop_per_s"), "no work or no samples"),
         (column in _MEMORY, "peak memory was not measured"),

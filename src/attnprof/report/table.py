@@ -28,7 +28,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     header: tuple[str, ...]
     body: tuple[tuple[str, ...], ...]
-    best: int | None = None  # index of the fastest correct row
+    best: int | None = None  # index of the fastest correct row, where its samples allow a claim
     notes: tuple[Note, ...] = ()
 
 
@@ -79,7 +79,7 @@ def cells(row: Row) -> tuple[str, ...]:
 
 def problem_table(answer: Answer) -> Table:
     """The table of one answer; what a cell leaves out is in the notes."""
-    best = next((i for i, row in enumerate(answer.ranked) if row is answer.best), None)
+    best = next((i for i, row in enumerate(answer.ranked) if row is answer.best and not answer.few), None)
     return Table(
         title=answer.ranked[0].asked,
         header=HEADER,
@@ -100,8 +100,11 @@ def _notes(ranked: Sequence[Row]) -> tuple[Note, ...]:
         elif row.speedup_vs_naive is None and row.time_median_us is not None:
             text = f"speed-up n/a: {why_missing(row, 'speedup_vs_naive')}"
             found.setdefault(("note", text, ""), []).append(row.variant)
+        elif row.speedup_vs_naive is not None and row.speedup_paired is None:
+            text = f"speed-up is a ratio of medians: {why_missing(row, 'speedup_paired')}"
+            found.setdefault(("note", text, ""), []).append(row.variant)
         if row.empty_rows and row.outcome == "measured":
-            text = f"{row.empty_rows} empty rows (queries that see no key; their output is 0)"
+            text = f"{counted(row.empty_rows, 'empty row')} (queries that see no key; their output is 0)"
             found.setdefault(("note", text, ""), []).append(row.variant)
         for judgment in row.judgments:
             key = (str(judgment.severity), judgment.message, judgment.remedy)
@@ -110,6 +113,15 @@ def _notes(ranked: Sequence[Row]) -> tuple[Note, ...]:
         Note(variants=tuple(dict.fromkeys(names)), text=text, remedy=remedy, severity=severity)
         for (severity, text, remedy), names in found.items()
     )
+
+
+def counted(count: int, noun: str) -> str:
+    """A count with its noun.
+
+    >>> counted(1, "row"), counted(2, "row")
+    ('1 row', '2 rows')
+    """
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def printable(text: str) -> str:

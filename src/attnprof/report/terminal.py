@@ -10,7 +10,7 @@ from attnprof.core.record import Record
 from attnprof.report.answers import Answer, answers
 from attnprof.report.metrics import rows
 from attnprof.report.table import Note, Table, printable, problem_table
-from attnprof.report.words import Paragraph
+from attnprof.report.words import Paragraph, best_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,11 +59,7 @@ def _print_answer(answer: Answer, console: Console) -> None:
 
 
 def _best_line(answer: Answer) -> str:
-    if answer.best is None:
-        return f"fastest correct kernel: n/a ({answer.reason})"
-    tied = ", ".join(printable(name) for name in answer.tied)
-    doubt = f" (95% interval overlaps that of {tied})" if tied else ""
-    return f"fastest correct kernel: {printable(answer.best.variant)}{doubt}"
+    return f"fastest correct kernel: {printable(best_text(answer))}"
 
 
 def _print_note(note: Note, console: Console) -> None:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import msgspec
 
 from attnprof.report.answers import Answer, Crossover, Series, crossovers, distrusted, labels
-from attnprof.report.row import BASELINE, Row
-from attnprof.report.table import number
+from attnprof.report.paired import MIN_SAMPLES
+from attnprof.report.row import Row
+from attnprof.report.table import counted, number
 
 MAX_SERIES = 8
 MAX_NAMES = 6
@@ -74,29 +75,41 @@ def _spans(group: Sequence[Answer]) -> str:
     return "; ".join(_span(span) for span in spans)
 
 
+def best_text(answer: Answer) -> str:
+    """The fastest correct kernel of a length, and what it is not told apart from.
+
+    Fewer than six samples allow no claim: then only whose median is lowest is said.
+    """
+    return f"{_winner(answer)}{_ties([answer])}"
+
+
 def _winner(answer: Answer) -> str:
-    return answer.best.variant if answer.best else f"n/a ({answer.reason})"
+    if answer.best is None:
+        return f"n/a ({answer.reason})"
+    name = answer.best.variant
+    return f"no claim below {MIN_SAMPLES} samples (lowest median: {name})" if answer.few else name
 
 
 def _span(span: Sequence[Answer]) -> str:
     first, last = span[0].length, span[-1].length
-    where = f"N = {first}" if first == last else f"N = {first} to {last}"
-    speedups = [a.best.speedup_vs_naive for a in span if a.best and a.best.speedup_vs_naive]
-    gain = (
-        f", {number(max(speedups), 3)} times naive at best"
-        if speedups and _winner(span[0]) != BASELINE
-        else ""
-    )
-    return f"{where}: {_winner(span[0])}{gain}{_ties(span)}"
+    return f"{_reach(first, last)}: {_winner(span[0])}{_gain(span)}{_ties(span)}"
+
+
+def _gain(span: Sequence[Answer]) -> str:
+    """The largest speed-up over naive of those whose interval lies above 1."""
+    bests = [answer.best for answer in span if answer.best and not answer.few]
+    speedups = [row.speedup_vs_naive or 0.0 for row in bests if (row.speedup_low or 0.0) > 1]
+    return f", {number(max(speedups), 3)} times naive at best" if speedups else ""
 
 
 def _ties(span: Sequence[Answer]) -> str:
-    """Where the order is not certain, as ` (not separated from naive at N = 64, 128)`."""
-    unsure = [answer for answer in span if answer.tied]
+    """Where the order is not certain, as ` (not told apart from naive at N = 64, 128)`."""
+    unsure = [answer for answer in span if answer.tied and not answer.few]
     if not unsure:
         return ""
     others = names([name for answer in unsure for name in answer.tied])
-    return f" (not separated from {others} at N = {', '.join(str(answer.length) for answer in unsure)})"
+    where = "" if len(unsure) == len(span) else f" at N = {_listed([answer.length for answer in unsure])}"
+    return f" (not told apart from {others}{where})"
 
 
 def _crossovers(found: Sequence[Answer]) -> tuple[str, ...]:
@@ -110,13 +123,42 @@ def _crossovers(found: Sequence[Answer]) -> tuple[str, ...]:
 
 
 def _crossing(crossing: Crossover) -> str:
-    name = crossing.variant
-    if crossing.length is None:
-        return f"{name} does not beat naive up to N = {crossing.last_length}"
-    doubt = "" if crossing.certain else " (the interval of the speed-up reaches 1 there)"
-    if crossing.length == crossing.first_length:
-        return f"{name} beats naive at every length measured, from N = {crossing.length}{doubt}"
-    return f"{name} beats naive from N = {crossing.length} on{doubt}"
+    name, first, last = crossing.variant, crossing.lengths[0], crossing.lengths[-1]
+    if crossing.unclear == crossing.lengths:
+        return f"no difference shown between {name} and naive ({_reach(first, last)})"
+    if crossing.unknown == crossing.lengths:
+        return (
+            f"no claim on {name}: fewer than {MIN_SAMPLES} rounds shared with naive ({_reach(first, last)})"
+        )
+    return f"{name} {_beats(crossing, first, last)}{_doubts(crossing)}"
+
+
+def _beats(crossing: Crossover, first: int, last: int) -> str:
+    if crossing.length is not None:
+        if crossing.length == first:
+            return f"beats naive at every length measured, from N = {first}"
+        return f"beats naive from N = {crossing.length} on"
+    if crossing.faster:
+        return f"beats naive at N = {_listed(crossing.faster)}, but is not shown to at N = {last}"
+    return f"does not beat naive up to N = {last}"
+
+
+def _doubts(crossing: Crossover) -> str:
+    """At which lengths nothing is shown, in brackets."""
+    told = {
+        "no difference shown": crossing.unclear,
+        f"below {MIN_SAMPLES} shared rounds, no claim": crossing.unknown,
+    }
+    parts = [f"{text} at N = {_listed(lengths)}" for text, lengths in told.items() if lengths]
+    return f" ({'; '.join(parts)})" if parts else ""
+
+
+def _reach(first: int, last: int) -> str:
+    return f"N = {first}" if first == last else f"N = {first} to {last}"
+
+
+def _listed(lengths: Sequence[int]) -> str:
+    return names([str(length) for length in lengths])
 
 
 def _ceiling(found: Sequence[Answer], no_ceilings: str) -> tuple[str, ...]:
@@ -146,7 +188,9 @@ def _distance(row: Row, length: int) -> str:
 
 def _damage(damaged: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"Could not be read and is left out: {text}." for text in damaged[:MAX_NAMES]) + (
-        (f"… and {len(damaged) - MAX_NAMES} more damaged lines.",) if len(damaged) > MAX_NAMES else ()
+        (f"… and {counted(len(damaged) - MAX_NAMES, 'more damaged line')}.",)
+        if len(damaged) > MAX_NAMES
+        else ()
     )
 
 
@@ -157,7 +201,7 @@ def _distrust(made: Sequence[Row]) -> tuple[str, ...]:
         example = f"{judgment.message}" if len(fallen) == 1 else f"for example: {judgment.message}"
         remedy = f" Remedy: {judgment.remedy}." if judgment.remedy else ""
         sentences.append(
-            f"{judgment.code} on {len(fallen)} of {len(made)} rows ({which}); {example}.{remedy}"
+            f"{judgment.code} on {len(fallen)} of {counted(len(made), 'row')} ({which}); {example}.{remedy}"
         )
     return tuple(sentences)
 
@@ -176,7 +220,7 @@ def names(every: Sequence[str]) -> str:
 def _not_measured(made: Sequence[Row]) -> tuple[str, ...]:
     counts = Counter((row.outcome, row.variant, row.reason) for row in made if row.outcome != "measured")
     lines = [
-        f"{variant}, {count} rows {outcome}: {reason}."
+        f"{variant}, {counted(count, 'row')} {outcome}: {reason}."
         for (outcome, variant, reason), count in counts.items()
     ]
     return (*lines[:MAX_SERIES], *_more(len(lines), "reasons; the table shows all"))
