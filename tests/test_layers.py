@@ -31,7 +31,7 @@ MAY_IMPORT = {
     "store": {"core"},
     "bench": {"core", "variants", "explain", "store"},
     "trace": {"core", "variants", "explain", "bench"},  # it makes the inputs that the bench makes
-    "predict": {"core", "variants", "store"},
+    "predict": {"core", "variants", "store", "explain"},  # which backend PyTorch picks; inside a function
     "report": {"core", "variants", "store", "predict", "explain"},
     "lab": {"core", "variants", "trace", "predict", "store", "bench"},
     "cli": set(WINGS),

@@ -49,6 +49,18 @@ def test_rules_of_another_version(run_cli):
     assert json.loads(run_cli(*args, "--torch", "2.14").out)["chosen"] == "mem_efficient"
 
 
+def test_a_version_that_is_none_is_wrong_use(run_cli):
+    wrong = run_cli("explain", "--seq-lens", "64", "--torch", "abc")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "PyTorch version 'abc' cannot be read" in wrong.err
+
+
+def test_a_version_older_than_the_rules_is_noted(run_cli):
+    old = run_cli("explain", "--seq-lens", "64", "--torch", "1.0")
+    assert old.code == 0
+    assert "!!       no rules for PyTorch 1.0" in old.out
+
+
 def test_a_trace_says_what_the_gate_says(run_cli):
     args = ("trace", "naive", "--q-lens", "1", "--kv-lens", "16", "--heads", "2", "--capacity", "32KiB")
     assert "1 of 16 keys visible; is_causal is top-left" in run_cli(*args).out

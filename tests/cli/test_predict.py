@@ -64,6 +64,20 @@ def test_an_unknown_device_prints_no_number_for_time():
     assert not re.search(r"\d (n|u|m)s", text)
 
 
+def test_an_unknown_device_is_one_line_on_stderr():
+    asked = ["--seq-lens", "512,1024", "--dtype", "float16", "--device", "Banana 9000", "--json"]
+    result = CliRunner().invoke(app, asked, catch_exceptions=False)
+    (line,) = result.stderr.splitlines()
+    assert "'Banana 9000' is not in the hardware catalogue; nearest:" in line
+    assert all(row["time_s"] is None for row in json.loads(result.stdout)["predictions"])
+
+
+def test_the_backend_that_was_assumed_is_printed():
+    asked = ("--seq-lens", "512", "--dtype", "bfloat16", "--variants", "sdpa_default")
+    assert "sdpa_default: PyTorch picks cuDNN here" in flat(run(*asked, "--device", "H100 SXM"))
+    assert "sdpa_default: PyTorch picks math here" in flat(run(*asked, "--device", "T4"))
+
+
 def test_calibrating_on_nothing_is_refused(tmp_path: Path):
     with pytest.raises(StoreError, match=r"run\.jsonl"):
         CliRunner().invoke(app, ["--calibrate", str(tmp_path)], catch_exceptions=False)

@@ -59,3 +59,23 @@ def test_missing_columns_are_wrong_use(tmp_path: Path):
     with pytest.raises(InvalidInput, match="source_id") as caught:
         CliRunner().invoke(app, [str(path)], catch_exceptions=False)
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize("flag", [(), ("--json",)])
+def test_without_a_usable_row_nothing_was_predicted(tmp_path: Path, flag: tuple[str, ...]):
+    header, row, *_ = packaged_text().splitlines()
+    path = tmp_path / "none.csv"
+    path.write_text("\n".join([header, row.replace(row.split(",")[2], "H1000")]))
+    result = CliRunner().invoke(app, [str(path), *flag], catch_exceptions=False)
+    assert result.exit_code == 1
+    assert "nothing was predicted: none of 1 rows can be used (1 unknown GPU)" in result.stderr
+    assert "row 2" in result.stderr
+    assert "median" not in result.stdout or json.loads(result.stdout)["median_abs_rel_error"] is None
+
+
+def test_a_file_without_rows_says_so(tmp_path: Path):
+    path = tmp_path / "empty.csv"
+    path.write_text(packaged_text().splitlines()[0] + "\n")
+    result = CliRunner().invoke(app, [str(path)], catch_exceptions=False)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "no row" in result.stderr

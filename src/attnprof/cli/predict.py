@@ -55,11 +55,23 @@ def predict_command(
     else:
         from attnprof.predict.api import predict
 
+        _warn_of_unknown(device)
         rows = [row for problem in problems for row in predict(problem, device, names)]
     if json_output:
         print_json({"predictions": rows})
     else:
         _print(rows, explain)
+
+
+def _warn_of_unknown(device: str) -> None:
+    """One line on stderr where the device is not known: every time below is then n/a."""
+    from attnprof.core.errors import UnknownName
+    from attnprof.store.machines import find_chip
+
+    try:
+        find_chip(device)
+    except UnknownName as error:
+        typer.echo(f"no time is predicted: {error}", err=True)
 
 
 def _from_ceilings(problem: Problem, device: str, names: Sequence[str] | None) -> list[Prediction]:

@@ -34,6 +34,7 @@ def validate_command(
     """Compare predictions with published measurements, row by row, beside two rooflines.
 
     Every row that can be predicted is; the others are named with the reason. No row is judged by constants that saw it.
+    Exit code 1 when no row can be predicted.
 
     Example: attnprof validate published.csv --mode source
     """
@@ -44,8 +45,20 @@ def validate_command(
     result = validate(read_text(file), modes)
     if json:
         print_json(result)
-    else:
+    elif result.predicted:
         _print(result)
+    if not result.predicted:
+        typer.echo(_nothing(result), err=True)
+        raise typer.Exit(1)
+
+
+def _nothing(result: Validation) -> str:
+    """Why no row was predicted, row by row."""
+    if not result.rows:
+        return "nothing was predicted: the file has its columns and no row; docs/validate.md lists what a row holds"
+    reasons = ", ".join(f"{count} {reason}" for reason, count in result.skipped.items())
+    rows = (f"  row {note.row} ({note.source}): {note.reason}: {note.detail}" for note in result.skipped_rows)
+    return "\n".join([f"nothing was predicted: none of {result.rows} rows can be used ({reasons})", *rows])
 
 
 def _print(result: Validation) -> None:

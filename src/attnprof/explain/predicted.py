@@ -8,9 +8,8 @@ from attnprof.core.mask import Causal, Full
 from attnprof.core.problem import Problem
 from attnprof.explain.backends import BackendReport
 from attnprof.explain.call import Call
+from attnprof.explain.choice import VARIANTS
 from attnprof.explain.target import Target
-
-VARIANTS = {"flash": "sdpa_flash", "mem_efficient": "sdpa_memeff", "cudnn": "sdpa_cudnn", "math": "sdpa_math"}
 
 
 def with_times(

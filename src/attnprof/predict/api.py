@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -10,27 +9,20 @@ import msgspec
 import numpy as np
 
 from attnprof.core.errors import AttnprofError, UnknownName
-from attnprof.core.mask import Align, Causal, Full
+from attnprof.core.mask import Full
 from attnprof.core.problem import Problem
 from attnprof.core.traffic import Cost
 from attnprof.predict.cases import Case, Columns, case_of
 from attnprof.predict.chips import ChipModel, chip_model
 from attnprof.predict.costs import cost_on_gpu
 from attnprof.predict.fit import adjustment, half_width, resources, shipped
-from attnprof.predict.kernels import Family, family_of
+from attnprof.predict.kernels import EAGER, Family, family_of
 from attnprof.predict.memory import input_bytes, library_workspace_bytes
 from attnprof.predict.model import dram_bytes
+from attnprof.predict.running import masked_by_tensor, picked, refusal
 
 DEFAULT_VARIANTS = ("naive", "sdpa_default", "sdpa_flash", "sdpa_memeff", "sdpa_math", "sdpa_cudnn")
 RESOURCES = ("matmul", "softmax", "shared_memory", "l2", "dram", "launch")
-_PYTORCH = ("sdpa_", "gqa_")
-_SIXTEEN_BIT = re.compile(r"flash.?att\w*?.?v?[12]\b|\bfa[12]\b")
-# NVIDIA compute capability that a kernel is written for, by a pattern of its name.
-_NEEDS = (
-    (r"flash.?attention.?3|fa3\b|thunderkittens", 9.0),
-    (r"flash.?attention.?4|fa4\b|trtllm", 10.0),
-    (r"sdpa_flash|sdpa_cudnn|cudnn|flash.?attention.?2|sage|triton", 8.0),
-)
 
 
 class Ceilings(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,8 +88,8 @@ def predict(
 ) -> tuple[Prediction, ...]:
     """Predicted time, memory and bytes of a problem on a device, one value a variant; nothing runs.
 
-    `variants` are names of the catalogue or published kernels such as FlashAttention-3. An unknown device has no time:
-    its rows say so and name the nearest known devices.
+    `variants` are names of the catalogue or published kernels such as FlashAttention-3; sdpa_default is the backend
+    that `explain` names for the device. An unknown device has no time: its rows say so and name the nearest known ones.
     Raises: UnknownName for a kernel of no known family.
     """
     chip = _chip(device)
@@ -113,18 +105,22 @@ def _chip(device: str) -> ChipModel | str:
 
 
 def _predict(asked: Problem, name: str, device: str, chip: ChipModel | str) -> Prediction:
-    problem, preset_note = _really_computed(asked, name)
+    problem, notes = _really_computed(asked, name)
+    choice = picked(name, problem, chip)
+    kernel = (choice.variant if choice else "") or name
+    notes += (f"{name}: PyTorch picks {choice.title} here",) if choice and choice.variant else ()
     try:
-        family = _family(problem, name, chip)
+        family = _family(problem, kernel, chip)
     except UnknownName as error:
         return _unmodelled(problem, name, device, error)
     bare = Prediction(variant=name, device=chip.name if isinstance(chip, ChipModel) else device, problem=problem,
                       family=str(family), useful_flops=problem.useful_flops, compulsory_bytes=problem.compulsory_bytes,
-                      input_bytes=input_bytes(problem), assumptions=preset_note)  # fmt: skip
-    by_tensor = _masked_by_tensor(name, problem)
+                      input_bytes=input_bytes(problem), assumptions=notes)  # fmt: skip
+    by_tensor = masked_by_tensor(name, problem)
     executed = problem.replace(mask=Full()) if by_tensor else problem
     try:
-        cost = cost_on_gpu(name, executed, family)
+        expanded = name == "gqa_4kv" and family not in EAGER
+        cost = cost_on_gpu(name if expanded else kernel, executed, family)
     except AttnprofError as error:
         return msgspec.structs.replace(bare, reason=str(error))
     costed = _with_cost(bare, cost)
@@ -134,9 +130,9 @@ def _predict(asked: Problem, name: str, device: str, chip: ChipModel | str) -> P
         costed = msgspec.structs.replace(costed, useful_flops=useful, assumptions=(*bare.assumptions, note))
     if isinstance(chip, str):
         return msgspec.structs.replace(costed, reason=chip)
-    refusal = _refusal(name, problem, chip)
-    if refusal or not problem.total_pairs:
-        return msgspec.structs.replace(costed, reason=refusal or "no visible pair: nothing to compute")
+    refused = choice.error if choice else refusal(name, problem, chip)
+    if refused or not problem.total_pairs:
+        return msgspec.structs.replace(costed, reason=refused or "no visible pair: nothing to compute")
     return _with_time(costed, replace(case_of(executed, family, chip), explicit_mask=by_tensor), cost)
 
 
@@ -151,14 +147,6 @@ def _unmodelled(problem: Problem, name: str, device: str, error: UnknownName) ->
                       reason="no GPU measurement of its kind is published, so its time is not modelled")  # fmt: skip
 
 
-def _masked_by_tensor(name: str, problem: Problem) -> bool:
-    """PyTorch passes every mask but its own causal one as a tensor; no kernel of it then skips tiles."""
-    mask = problem.mask
-    square = problem.q_len == problem.kv_len
-    own = isinstance(mask, Causal) and (mask.align is Align.TOP_LEFT or square)
-    return name.startswith(_PYTORCH) and not isinstance(mask, Full) and not own
-
-
 def _really_computed(asked: Problem, name: str) -> tuple[Problem, tuple[str, ...]]:
     """The problem after a preset's change, with a note where it differs."""
     from attnprof.variants.catalog import variants
@@ -170,29 +158,12 @@ def _really_computed(asked: Problem, name: str) -> tuple[Problem, tuple[str, ...
 
 
 def _family(problem: Problem, name: str, chip: ChipModel | str) -> Family:
-    if _masked_by_tensor(name, problem) and name not in {"sdpa_math", "sdpa_cudnn"}:
+    if masked_by_tensor(name, problem) and name not in {"sdpa_math", "sdpa_cudnn"}:
         name = "sdpa_memeff"
     capability = chip.capability if isinstance(chip, ChipModel) else None
     vendor = chip.vendor if isinstance(chip, ChipModel) else "NVIDIA"
     return family_of(name, compute_capability=capability, head_dim=max(problem.qk_dim, problem.v_dim),
                      q_len=problem.q_len, vendor=vendor, sixteen_bit=problem.dtype.bits <= 16)  # fmt: skip
-
-
-def _refusal(name: str, problem: Problem, chip: ChipModel) -> str:
-    """Why the kernel cannot run there."""
-    from attnprof.variants.catalog import variants
-
-    needs = next((least for pattern, least in _NEEDS if re.search(pattern, name.lower())), 0.0)
-    if chip.capability is not None and chip.capability < needs:
-        return f"{name} needs sm{needs * 10:.0f}, {chip.name} is sm{chip.capability * 10:.0f}"
-    if name == "sdpa_flash" and _masked_by_tensor(name, problem):
-        return "sdpa_flash takes no mask tensor on a GPU, only is_causal; use sdpa_memeff"
-    if _SIXTEEN_BIT.search(name.lower()) and problem.dtype.bits != 16:
-        return f"{name} computes 16-bit types, not {problem.dtype}"
-    if name in {"sdpa_flash", "sdpa_cudnn"} and problem.dtype.bits > 16:
-        return f"{name} computes 16-bit types on a GPU, not {problem.dtype}"
-    known = variants().get(name)
-    return (known.limits.refuse(problem) or "") if known else ""
 
 
 def _with_cost(bare: Prediction, cost: Cost) -> Prediction:

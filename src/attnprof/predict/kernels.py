@@ -88,6 +88,17 @@ def family_of(
     return _on_chip(family, kernel.lower(), compute_capability, head_dim, vendor)
 
 
+def widest_bits(kernel: str) -> int | None:
+    """Bits of the widest element type that a kernel takes on a GPU; None where any type is taken.
+
+    Raises: UnknownName with the nearest known families.
+    """
+    family = _by_name(kernel)
+    if family in EAGER or family in {Family.TRITON, Family.TRITON_WIDE}:
+        return None
+    return 32 if family in {Family.MEMEFF, Family.MEMEFF_WIDE} else 16
+
+
 def _on_chip(family: Family, name: str, capability: float | None, head_dim: int, vendor: str) -> Family:
     wide = head_dim > WIDEST_USUAL_DIM
     old = vendor == "NVIDIA" and capability is not None and capability < FLASH_SINCE

@@ -8,6 +8,8 @@ from importlib.resources import files
 
 import msgspec
 
+from attnprof.core.errors import InvalidInput
+
 Capability = tuple[int, int]
 
 
@@ -109,8 +111,10 @@ def rules_for(torch_version: str) -> tuple[RuleSet, str]:
     >>> rules_for("2.13.0+cpu")[0].since
     (2, 10)
     """
-    version = parse_version(torch_version)
     known = rule_sets()
+    if not torch_version:
+        return known[-1], f"PyTorch is not installed here: rules of {known[-1].title}"
+    version = parse_version(torch_version)
     fitting = [rules for rules in known if rules.since <= version]
     if not fitting:
         oldest = known[0]
@@ -121,6 +125,8 @@ def rules_for(torch_version: str) -> tuple[RuleSet, str]:
 
 
 def parse_version(text: str) -> tuple[int, int]:
-    """Major and minor of a version such as 2.13.0+cpu."""
-    numbers = re.findall(r"\d+", text)
-    return (int(numbers[0]), int(numbers[1])) if len(numbers) > 1 else (0, 0)
+    """Major and minor of a version such as 2.13.0+cpu. Raises: InvalidInput for another text."""
+    numbers = re.match(r"(\d+)\.(\d+)", text)
+    if not numbers:
+        raise InvalidInput(f"PyTorch version {text!r} cannot be read: write major.minor, such as 2.13")
+    return int(numbers[1]), int(numbers[2])
