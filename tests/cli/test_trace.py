@@ -57,7 +57,8 @@ def test_own_function_has_no_closed_form(run_cli):
     ran = run_cli("trace", "torch.nn.functional:scaled_dot_product_attention", *SMALL, "--capacity", "1MiB")
     assert ran.code == 0, ran.err
     assert "logical n/a" in ran.out
-    assert "played as the CPU kernel's own tiles" in ran.out
+    assert "played as the CPU kernel's own tiles" in " ".join(ran.out.split())
+    assert max(map(len, ran.out.splitlines())) <= 80
 
 
 def test_block_sets_the_tiles(run_cli):
@@ -79,6 +80,7 @@ def test_block_sets_the_tiles(run_cli):
         (("naive", "--freed", "melt"), "'melt' is not one of drop, reuse, never"),
         (("naive", "--out", "x"), "--out needs --curve"),
         (("naiv",), "did you mean naive"),
+        (("naive", "--line", "7"), "line_bytes=7: a line is a power of two"),
     ],
 )
 def test_wrong_use_is_refused(run_cli, arguments, message):
@@ -90,7 +92,7 @@ def test_wrong_use_is_refused(run_cli, arguments, message):
 def test_simulation_that_cannot_be_says_why(run_cli):
     ran = run_cli("trace", "naive", "--seq-lens", "64", "--heads", "1", "--capacity", "160KiB", "--simulate")
     assert ran.code == 0, ran.err
-    assert "simulated (callgrind), last level 160 KiB: n/a: callgrind's last level is shared" in ran.out
+    assert "last level 160 KiB: n/a: callgrind's last level is shared" in " ".join(ran.out.split())
 
 
 def test_failure_of_the_users_function_exits_with_1(run_cli):
@@ -98,3 +100,16 @@ def test_failure_of_the_users_function_exits_with_1(run_cli):
     assert ran.code == 1
     assert ran.out == ""
     assert "matmul failed before its first operator" in ran.err
+
+
+@pytest.mark.parametrize("inside", ["", "deeper"])
+def test_a_folder_that_cannot_be_is_refused_before_running(run_cli, tmp_path, inside):
+    file = tmp_path / "README.md"
+    file.write_text("kept")
+    # the function would fail with exit code 1 if it ran
+    ran = run_cli("trace", "torch:matmul", "--seq-lens", "64", "--curve", "--out", file / inside)
+    assert ran.code == 2
+    assert len(ran.err.splitlines()) == 1
+    assert "README.md" in ran.err
+    assert "name another folder" in ran.err
+    assert file.read_text() == "kept"

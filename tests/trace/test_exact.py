@@ -235,3 +235,8 @@ def test_tiled_backward_sums_dq_in_memory(name):
     tiles, nd = n // 64, n * d * 4
     assert points[0].tensor_bytes("dK") == points[0].tensor_bytes("dV") == nd
     assert points[0].tensor_bytes("dQ partial") == pytest.approx(nd * (1 + 2 * tiles + 1), rel=0.02)
+
+
+def test_a_trace_prints_its_call_and_totals():
+    traced = trace("naive", Problem(q_len=64), [160 * 1024])
+    assert repr(traced) == "<Trace of naive, B1 H1 N64 d64 float32 full fwd; 160 KiB: 65,536 B>"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -11,17 +13,16 @@ from rich.table import Table
 from attnprof.core.units import format_bytes
 
 _NAMES_SHOWN = 12
+_WIDTH = 80
 
 
 def show(entry: dict[str, Any]) -> None:
     """Print one trace: capacities beside the model, then the split by tensor and by operator of each."""
     console = Console(highlight=False)
-    console.print(escape(f"{entry['variant']}  {entry['description']}"), soft_wrap=True)
-    console.print(
-        escape(f"traced bytes; {entry['policy']}; lines of {entry['line_bytes']} B"), soft_wrap=True
-    )
+    _note(f"{entry['variant']}  {entry['description']}")
+    _note(f"traced bytes; {entry['policy']}; lines of {entry['line_bytes']} B")
     _print(console, _capacities(entry))
-    console.print(escape(_models(entry)), soft_wrap=True)
+    _note(_models(entry))
     for point in entry["points"]:
         size = format_bytes(point["capacity_bytes"])
         _print(console, _split(f"By tensor, memory of {size}", "tensor", point["terms"]))
@@ -29,11 +30,16 @@ def show(entry: dict[str, Any]) -> None:
     if "curve" in entry:
         _show_curve(console, entry)
     for simulated in entry.get("simulated", ()):
-        console.print(escape(_simulated(simulated)), soft_wrap=True)
+        _note(_simulated(simulated))
     for flag in entry["flags"]:
-        console.print(escape(f"note: {flag}"), soft_wrap=True)
+        _note(f"note: {flag}")
     for judgment in entry["judgments"]:
-        console.print(escape(f"{judgment.severity}: {judgment.message}; {judgment.remedy}"), soft_wrap=True)
+        _note(f"{judgment.severity}: {judgment.message}; {judgment.remedy}")
+
+
+def _note(line: str) -> None:
+    """A sentence in lines of 80 columns."""
+    typer.echo(textwrap.fill(line, _WIDTH, subsequent_indent="  ", break_on_hyphens=False))
 
 
 def _print(console: Console, table: Table) -> None:
@@ -100,11 +106,9 @@ def _show_curve(console: Console, entry: dict[str, Any]) -> None:
     )
     where = f"from {format_bytes(enough)}" if enough else "above the curve's end"
     still = f"; still above at {format_bytes(above)}" if above and enough else ""
-    console.print(
-        escape(f"working set: traffic is at its floor of {floor:,} bytes {where}{still}"), soft_wrap=True
-    )
+    _note(f"working set: traffic is at its floor of {floor:,} bytes {where}{still}")
     marks = "; ".join(f"{mark['name']} {format_bytes(mark['capacity_bytes'])}" for mark in curve["marks"])
-    console.print(escape(f"memories: {marks}"), soft_wrap=True)
+    _note(f"memories: {marks}")
     for path in entry.get("files", ()):
         console.print(escape(path), soft_wrap=True)
 

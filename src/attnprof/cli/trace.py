@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from attnprof.cli import _trace_files
 from attnprof.cli.options import JsonFlag, print_json, with_problem_options
 from attnprof.core.axes import AxisTexts, parse_names
 from attnprof.core.errors import InvalidInput, UsageError
@@ -65,12 +66,14 @@ def trace_command(
     if out is not None and not curve:
         raise UsageError("--out needs --curve: the capacity curve is what is drawn")
     chosen = _variant(variant, block)
+    if out is not None:
+        _trace_files.make_folder(out)
     entries = [
         _entry(chosen, problem, capacities, line, policy, curve=curve, gpu=gpu, simulate=simulate)
         for problem in problems
     ]
     if out is not None:
-        _draw(entries, out)
+        _trace_files.draw(entries, out)
     if json_output:
         print_json({"variant": chosen.name, "traces": entries})
         return
@@ -197,28 +200,6 @@ def _marks(gpu: str) -> list[tuple[str, int]]:
     return [(f"this CPU's {name}", size) for name, size in cache_sizes().items()] + [
         (name, size) for name, size in sizes.items() if size
     ]
-
-
-def _draw(entries: list[dict[str, Any]], out: Path) -> None:
-    import vl_convert
-
-    from attnprof.report.charts_capacity import capacity_chart
-
-    out.mkdir(parents=True, exist_ok=True)
-    for number, entry in enumerate(entries, start=1):
-        chart = capacity_chart(
-            f"{entry['variant']}: {entry['description']}",
-            [(p["capacity_bytes"], p["read_bytes"], p["write_bytes"]) for p in entry["curve"]["points"]],
-            {"compulsory": entry["compulsory_bytes"]}
-            | ({"logical": entry["logical"]["total_bytes"]} if entry["logical"] else {}),
-            [(mark["name"], mark["capacity_bytes"]) for mark in entry["curve"]["marks"]],
-            entry["policy"],
-        )
-        assert chart.spec is not None  # a curve always has points
-        stem = out / (chart.name if len(entries) == 1 else f"{chart.name}_{number}")
-        stem.with_suffix(".png").write_bytes(vl_convert.vegalite_to_png(chart.spec, scale=2))
-        stem.with_suffix(".svg").write_text(vl_convert.vegalite_to_svg(chart.spec), encoding="utf-8")
-        entry["files"] = [str(stem.with_suffix(".png")), str(stem.with_suffix(".svg"))]
 
 
 def _simulated(variant: Variant, problem: Problem, capacities: list[int]) -> list[dict[str, Any]]:

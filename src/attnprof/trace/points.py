@@ -88,6 +88,10 @@ class Trace(Sequence[TracePoint]):
     def __iter__(self) -> Iterator[TracePoint]:
         return iter(self._points)
 
+    def __repr__(self) -> str:
+        points = ", ".join(f"{format_bytes(p.capacity_bytes)}: {p.total_bytes:,} B" for p in self)
+        return f"<Trace of {self.name}{f', {self.problem}' if self.problem else ''}; {points}>"
+
     def at(self, capacity_bytes: int) -> TracePoint:
         """The point of one capacity."""
         return next(point for point in self if point.capacity_bytes == capacity_bytes)

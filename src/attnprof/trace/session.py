@@ -108,9 +108,9 @@ class Session:
 
 
 def _check(capacities: Sequence[int], line_bytes: int) -> None:
-    if line_bytes <= 0:
+    if line_bytes <= 0 or line_bytes & (line_bytes - 1):
         raise InvalidInput(
-            f"line_bytes={line_bytes}: a line holds at least 1 byte; CPUs use 64, GPU sectors are 32"
+            f"line_bytes={line_bytes}: a line is a power of two of bytes; CPUs use 64, GPU sectors are 32"
         )
     if not capacities:
         raise InvalidInput("no capacity given: name at least one, such as 160KiB")
