@@ -184,3 +184,12 @@ def test_full_mask_reference_is_plain_softmax():
     i = fill.fill_inputs(problem)
     want = (i.q.double() @ i.k.double().transpose(-2, -1) / 2).softmax(-1) @ i.v.double()
     assert torch.allclose(reference(problem), want, atol=1e-14)
+
+
+def test_a_result_of_another_dtype_is_wrong_and_named():
+    problem = Problem(q_len=8, head_dim=16)
+    found = make_reference(problem, make_inputs(problem, "cpu", seed=0))
+    accuracy = judge(problem, found.results, found)
+    assert accuracy.verdict is Verdict.WRONG
+    assert accuracy.reason == "result is float64, the problem's dtype is float32"
+    assert accuracy.max_abs_error == 0

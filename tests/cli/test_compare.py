@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from tests.report import factory
 
+from attnprof.core.record import Failed, FailureKind
 from attnprof.store.runs import RunWriter
 
 
@@ -36,7 +37,7 @@ def runs(tmp_path):
 def test_no_difference_is_exit_0(run_cli, runs):
     ran = run_cli("compare", runs("a dir"), runs("b"))
     assert ran.code == 0
-    assert "no regression in 5 cases in common (5 no difference)" in ran.out
+    assert "no regression in 5 judged cases (5 no difference); threshold 5%" in ran.out
 
 
 def test_a_regression_is_exit_1_and_named_first(run_cli, runs):
@@ -44,7 +45,7 @@ def test_a_regression_is_exit_1_and_named_first(run_cli, runs):
     assert ran.code == 1
     lines = [line for line in ran.out.splitlines() if "slower" in line]
     assert len(lines) == 2  # the row and the headline
-    assert "1 regression in 5 cases" in ran.out
+    assert "1 regression in 5 judged cases" in ran.out
     assert max(map(len, ran.out.splitlines())) <= 160
 
 
@@ -83,7 +84,11 @@ def test_another_thread_count_comes_before_the_cases(run_cli, runs, tmp_path):
         tmp_path / "one", factory.record("naive", outcome=factory.measured(190.0)), identity=identity
     )
     ran = run_cli("compare", runs("two"), other)
-    assert ran.code == 0
+    assert ran.code == 2
+    assert "none of the 1 case in common could be judged" in ran.err
+    assert "first reason: threads: 2 -> 1" in ran.err
+    assert "no case was judged (1 in common, all not comparable)" in ran.out
+    assert "no regression" not in ran.out
     assert ran.out.index("threads: 2 -> 1") < ran.out.index("variant")
 
 
@@ -127,6 +132,42 @@ def test_damaged_lines_are_named_and_the_rest_compared(run_cli, runs):
         "run.jsonl line 6",
     ]
     assert len(document["only_in_a"]) == 1
+    assert "4 judged cases (4 no difference)" in document["headline"]
+    assert "input DAMAGED: 2 parts of B could not be read" in document["headline"]
+
+
+def test_only_judged_cases_are_counted(run_cli, tmp_path):
+    few = factory.measured(samples_s=(1e-4,) * 3, rounds=(0, 1, 2))
+    a, b = (
+        write(tmp_path / side, factory.record("naive"), factory.record("x", outcome=few)) for side in "ab"
+    )
+    ran = run_cli("compare", a, b)
+    assert ran.code == 0
+    assert "no regression in 1 judged case (1 no difference); threshold 5%; 1 case not comparable" in ran.out
+    assert "1 case judged as timed (fewer than three other variants" in ran.out
+    assert "the machine's drift is NOT taken out" in ran.out
+
+
+def test_a_regression_without_a_judged_time_is_exit_1(run_cli, tmp_path):
+    few = factory.measured(samples_s=(1e-4,) * 3, rounds=(0, 1, 2))
+    failed = Failed(kind=FailureKind.TIMEOUT, message="30 s")
+    a = write(tmp_path / "a", factory.record("x", outcome=few))
+    b = write(tmp_path / "b", factory.record("x", outcome=failed))
+    ran = run_cli("compare", a, b)
+    assert ran.code == 1
+    assert "1 regression, and no case was judged" in ran.out
+
+
+def test_wild_times_stay_inside_80_columns(run_cli, tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    wild = factory.measured(samples_s=tuple(10.0**i for i in range(-9, 9)), rounds=tuple(range(18)))
+    a, b = (write(tmp_path / side, factory.record(outcome=wild)) for side in "ab")
+    ran = run_cli("compare", a, b)
+    table = [line for line in ran.out.splitlines() if " .. " in line]
+    assert len(table) == 1
+    assert "e+" in table[0]
+    assert len(table[0].rstrip()) <= 80
+    assert "needs more than 1,000%" in ran.out
 
 
 def test_a_run_of_a_newer_schema_is_named(run_cli, runs):
@@ -134,7 +175,7 @@ def test_a_run_of_a_newer_schema_is_named(run_cli, runs):
     manifest = json.loads((b / "manifest.json").read_text())
     (b / "manifest.json").write_text(json.dumps(manifest | {"schema": 99}))
     ran = run_cli("compare", a, b)
-    assert ran.code == 0
+    assert ran.code == 2
     assert "schema 99" in ran.out
     assert "environment of B: unknown" in ran.out
 

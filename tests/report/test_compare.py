@@ -291,7 +291,7 @@ def test_hostile_names_are_text_in_markdown():
     row = next(line for line in text.splitlines() if "script" in line)
     unescaped = row.replace("\\|", "")
     assert unescaped.count("|") == 8
-    assert headline(compare(a, a)).startswith("no regression in 1 cases")
+    assert headline(compare(a, a)).startswith("no regression in 1 judged case")
 
 
 # --- the parts ----------------------------------------------------------------------------------------------

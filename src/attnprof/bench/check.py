@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from attnprof.bench.inputs import Inputs
 from attnprof.core.errors import KernelError
 from attnprof.core.problem import Direction, Problem
@@ -101,7 +103,7 @@ def _rows_forward(problem: Problem, q: Tensor, k: Tensor, v: Tensor, rows: tuple
 
 
 def judge(problem: Problem, results: tuple[Tensor, ...], reference: Reference | None) -> Accuracy:
-    """Compare a kernel's results with the reference.
+    """Compare a kernel's results with the reference; a result of another dtype than the problem's is wrong.
 
     Raises: KernelError when a result has another shape than the problem's.
     """
@@ -118,7 +120,18 @@ def judge(problem: Problem, results: tuple[Tensor, ...], reference: Reference | 
             verdict=Verdict.NAN, reason=reason, nan_count=nan_count, inf_count=inf_count, nan_rows=nan_rows,
             naive_error=reference.naive_error, floor=reference.floor,
         )  # fmt: skip
-    return _judge_error(results, reference)
+    found = _judge_error(results, reference)
+    other = _other_dtype(problem, results)
+    return msgspec.structs.replace(found, verdict=Verdict.WRONG, reason=other) if other else found
+
+
+def _other_dtype(problem: Problem, results: tuple[Tensor, ...]) -> str:
+    """Which result has another dtype than the problem, in words; empty when none has."""
+    import torch
+
+    want = getattr(torch, problem.dtype)
+    got = next((r.dtype for r in results if r.dtype != want), None)
+    return "" if got is None else f"result is {got}, the problem's dtype is {want}".replace("torch.", "")
 
 
 def _judge_error(results: tuple[Tensor, ...], reference: Reference) -> Accuracy:

@@ -34,13 +34,17 @@ def compare_command(
     markdown: Annotated[bool, typer.Option("--markdown", help="Markdown for a pull request.")] = False,
     json_output: JsonFlag = False,
 ) -> None:
-    """Compare two runs: faster, slower, no difference or not comparable; exit code 1 on a regression.
+    """Compare two runs: faster, slower, no difference or not comparable.
+
+    Exit code 1 on a regression, 2 when no case could be judged.
 
     Example: attnprof compare runs/before runs/after --threshold 5%
     """
     from attnprof.core.units import parse_share
     from attnprof.report.compare import compare
+    from attnprof.report.compare_ratios import MIN_ROUNDS
     from attnprof.report.compare_text import markdown as as_markdown
+    from attnprof.report.table import counted, printable
     from attnprof.store.runs import load_run
 
     if markdown and json_output:
@@ -56,6 +60,12 @@ def compare_command(
         raise StoreError("the runs have no case in common: give two runs of one sweep on one kind of device")
     if result.regressions:
         raise typer.Exit(1)
+    if not result.judged:
+        raise StoreError(
+            f"none of the {counted(len(result.cases), 'case')} in common could be judged, so nothing was gated; "
+            f"first reason: {printable(result.cases[0].reason)}; give two runs of one machine with at least "
+            f"{MIN_ROUNDS} rounds each"
+        )
 
 
 def _document(result: Comparison) -> dict[str, Any]:
@@ -79,8 +89,9 @@ def _print(result: Comparison) -> None:
         console.print(_table(question, cases))
     _section(console, "also changed", change_lines(result))
     _section(console, "in one run only", only_lines(result))
-    style = "bold red" if result.regressions else "bold green"
-    console.print(Text(printable(headline(result)), style=style))
+    doubtful = result.damaged or not result.judged
+    style = "bold red" if result.regressions else "bold yellow" if doubtful else "bold green"
+    console.print(Text(printable(headline(result)), style=style), soft_wrap=True)
 
 
 def _section(console: Console, heading: str, lines: Sequence[str]) -> None:

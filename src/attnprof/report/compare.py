@@ -18,7 +18,7 @@ from attnprof.report.compare_facts import (
     environment_differences,
     weather_differences,
 )
-from attnprof.report.compare_ratios import Ratios, rounds_of, why_not_timed
+from attnprof.report.compare_ratios import Ratios, exp, rounds_of, why_not_timed
 
 
 class CaseVerdict(StrEnum):
@@ -82,6 +82,11 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         """The cases that trip the gate."""
         return tuple(case for case in self.cases if case.regression)
 
+    @property
+    def judged(self) -> int:
+        """How many cases got a verdict on their times."""
+        return len(self.cases) - self.count(CaseVerdict.NOT_COMPARABLE)
+
     def count(self, verdict: CaseVerdict) -> int:
         """How many cases got a verdict."""
         return sum(case.verdict is verdict for case in self.cases)
@@ -131,7 +136,7 @@ def _case(a: Record, b: Record, timed: Ratios, rule: _Rule) -> Case:
         return case
     interval = timed.interval(a.key)
     own = timed.raw[a.key].value
-    witness = interval.value if rule.one_build and timed.machine_moved(a.key) else math.exp(own)
+    witness = interval.value if rule.one_build and timed.machine_moved(a.key) else exp(own)
     return msgspec.structs.replace(
         case,
         verdict=case.verdict if rule.barrier else _verdict(interval, witness, rule.threshold),
@@ -139,7 +144,7 @@ def _case(a: Record, b: Record, timed: Ratios, rule: _Rule) -> Case:
         ratio=interval.value,
         ratio_low=interval.low,
         ratio_high=interval.high,
-        ratio_as_timed=math.exp(own),
+        ratio_as_timed=exp(own),
         resolution=max(rule.threshold, interval.high / interval.value - 1),
     )
 

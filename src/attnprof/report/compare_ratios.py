@@ -24,6 +24,7 @@ from attnprof.report.metrics import question
 MIN_ROUNDS = 6  # below it no 95% interval of a median exists
 CONFIDENCE = 0.95  # that no unchanged case of the whole comparison gets a verdict
 FEWEST_FOR_SCATTER = 5
+_LARGEST_LOG = 700.0  # of a ratio that is still a float
 RUN_TO_RUN = 0.01  # two runs of one build differ by so much at least (placement of memory, of threads)
 
 
@@ -83,14 +84,20 @@ class Ratios:
     @property
     def common_ratio(self) -> float | None:
         """Median ratio of all cases as timed."""
-        return math.exp(median(ratio.value for ratio in self.raw.values())) if self.raw else None
+        return exp(median(ratio.value for ratio in self.raw.values())) if self.raw else None
 
     def interval(self, key: str) -> Interval:
         """Ratio with an interval that holds for all cases together with 95%."""
         judged = self.judged(key)
         tail = (1 - CONFIDENCE) / 2 / max(len(self.raw), 1)
         half = NormalDist().inv_cdf(1 - tail) * math.hypot(judged.error, self.scatter(key))
-        return Interval(math.exp(judged.value), math.exp(judged.value - half), math.exp(judged.value + half))
+        low, value, high = (exp(judged.value + step) for step in (-half, 0.0, half))
+        return Interval(value, low, high)
+
+
+def exp(logarithm: float) -> float:
+    """A ratio from its logarithm, kept inside what a float can hold (0.0 and infinity are no ratios)."""
+    return math.exp(min(max(logarithm, -_LARGEST_LOG), _LARGEST_LOG))
 
 
 def rounds_of(record: Record) -> Rounds:

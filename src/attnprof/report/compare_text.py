@@ -9,19 +9,44 @@ from collections.abc import Iterator, Sequence
 from attnprof.core.units import format_seconds
 from attnprof.report.compare import Case, CaseVerdict, Comparison, by_verdict
 from attnprof.report.export import NOT_AVAILABLE
-from attnprof.report.table import printable
+from attnprof.report.table import counted, printable
 
 HEADER = ("case", "verdict", "B / A", "interval", "as timed", "A", "B")
 _MARKDOWN = re.compile(r"([\\`*_\[\]#|~$])")
 
 
 def headline(result: Comparison) -> str:
-    """The answer in one sentence."""
+    """The answer in one sentence: judged cases are counted, the others named apart."""
     worse = len(result.regressions)
-    counts = [(result.count(verdict), str(verdict)) for verdict in CaseVerdict]
-    told = ", ".join(f"{number} {verdict}" for number, verdict in counts if number) or "none"
-    lead = f"{worse} regression{'s' if worse > 1 else ''}" if worse else "no regression"
-    return f"{lead} in {len(result.cases)} cases in common ({told}); threshold {result.threshold:.3g}"
+    parts = [f"{_lead(result, worse)}; threshold {percent(result.threshold)}"]
+    apart = len(result.cases) - result.judged
+    if apart and result.judged:
+        parts.append(f"{counted(apart, 'case')} not comparable")
+    if result.damaged:
+        sides = " and ".join(
+            side for side in "AB" if any(text.startswith(f"{side}:") for text in result.damaged)
+        )
+        parts.append(f"input DAMAGED: {counted(len(result.damaged), 'part')} of {sides} could not be read")
+    return "; ".join(parts)
+
+
+def _lead(result: Comparison, worse: int) -> str:
+    told = f"{counted(worse, 'regression')}" if worse else "no regression"
+    if not result.judged:
+        none = f"no case was judged ({len(result.cases)} in common, all not comparable)"
+        return f"{told}, and {none}" if worse else none
+    judged = [verdict for verdict in CaseVerdict if verdict is not CaseVerdict.NOT_COMPARABLE]
+    counts = ", ".join(f"{result.count(each)} {each}" for each in judged if result.count(each))
+    return f"{told} in {counted(result.judged, 'judged case')} ({counts})"
+
+
+def percent(share: float) -> str:
+    """A share in percent with no more digits than it has.
+
+    >>> percent(0.05), percent(0.125), percent(26665545.0)
+    ('5%', '12.5%', 'more than 1,000%')
+    """
+    return f"{share * 100:.3g}%" if share <= 10 else "more than 1,000%"
 
 
 def preamble(result: Comparison) -> Iterator[tuple[str, Sequence[str]]]:
@@ -35,34 +60,38 @@ def preamble(result: Comparison) -> Iterator[tuple[str, Sequence[str]]]:
 
 def _machine(result: Comparison) -> Iterator[str]:
     if result.common_ratio is not None and abs(result.common_ratio - 1) > result.threshold / 2:
-        yield f"the median case took {result.common_ratio:.3f} times as long in B"
+        yield f"the median case took {_ratio(result.common_ratio)} times as long in B"
     if result.environment:
         return
     alone = sum(case.judged == "as timed" for case in result.cases)
     if alone:
         yield (
-            f"{alone} cases are judged as timed: with three other variants at the same problem in both runs, "
-            "what the machine does to all of them is taken out"
+            f"{counted(alone, 'case')} judged as timed (fewer than three other variants, or --absolute): "
+            "the machine's drift is NOT taken out"
         )
     blunt = [case for case in result.cases if (case.resolution or 0) > 2 * result.threshold]
     if blunt:
         worst = max(case.resolution or 0 for case in blunt)
         yield (
-            f"{len(blunt)} cases could not have shown a change of {result.threshold:.1%} (the worst needs "
-            f"{worst:.0%}): take more samples on a quieter machine"
+            f"{counted(len(blunt), 'case')} could not have shown a change of {percent(result.threshold)} (the worst "
+            f"needs {percent(worst)}): take more samples on a quieter machine"
         )
 
 
 def cells(case: Case) -> tuple[str, ...]:
     """A case under `HEADER`; its first cell names the whole case."""
     verdict = f"{case.verdict}: {case.reason}" if case.reason else str(case.verdict)
-    interval = NOT_AVAILABLE if case.ratio is None else f"{case.ratio_low:.3f} .. {case.ratio_high:.3f}"
+    interval = (
+        NOT_AVAILABLE if case.ratio is None else f"{_ratio(case.ratio_low)} .. {_ratio(case.ratio_high)}"
+    )
     texts = (case.key, verdict, _ratio(case.ratio), interval, _ratio(case.ratio_as_timed))
     return (*texts, _time(case.median_a_s), _time(case.median_b_s))
 
 
 def _ratio(value: float | None) -> str:
-    return NOT_AVAILABLE if value is None else f"{value:.3f}"
+    if value is None:
+        return NOT_AVAILABLE
+    return f"{value:.3f}" if 1e-3 <= value < 1e3 else f"{value:.1e}"
 
 
 def _time(seconds: float | None) -> str:

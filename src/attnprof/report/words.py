@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -118,19 +118,31 @@ def _crossovers(found: Sequence[Answer]) -> tuple[str, ...]:
     for crossing in crossovers(found):
         merged.setdefault(crossing.series, []).append(crossing)
     first = list(merged.items())[:MAX_SERIES]
-    sentences = [f"{own[key]}: {'; '.join(map(_crossing, group))}." for key, group in first]
+    sentences = [f"{own[key]}: {'; '.join(_all_crossings(group))}." for key, group in first]
     return (*sentences, *_more(len(merged), "series"))
 
 
-def _crossing(crossing: Crossover) -> str:
-    name, first, last = crossing.variant, crossing.lengths[0], crossing.lengths[-1]
+def _all_crossings(group: Sequence[Crossover]) -> Iterator[str]:
+    """Each variant's crossover; those of which nothing is shown are named together."""
+    unclear: dict[str, list[str]] = {}
+    for each in group:
+        text = _nothing_shown(each)
+        if text:
+            unclear.setdefault(text, []).append(each.variant)
+        else:
+            yield f"{each.variant} {_beats(each, each.lengths[0], each.lengths[-1])}{_doubts(each)}"
+    for text, variants in unclear.items():
+        yield f"{text}: {names(variants)}"
+
+
+def _nothing_shown(crossing: Crossover) -> str:
+    """Why a variant is neither faster nor slower than naive at any length; empty when it is somewhere."""
+    where = _reach(crossing.lengths[0], crossing.lengths[-1])
     if crossing.unclear == crossing.lengths:
-        return f"no difference shown between {name} and naive ({_reach(first, last)})"
+        return f"no difference from naive shown ({where})"
     if crossing.unknown == crossing.lengths:
-        return (
-            f"no claim on {name}: fewer than {MIN_SAMPLES} rounds shared with naive ({_reach(first, last)})"
-        )
-    return f"{name} {_beats(crossing, first, last)}{_doubts(crossing)}"
+        return f"no claim, fewer than {MIN_SAMPLES} rounds shared with naive ({where})"
+    return ""
 
 
 def _beats(crossing: Crossover, first: int, last: int) -> str:
