@@ -14,7 +14,10 @@ ROOT = Path(__file__).parent.parent.parent
 @pytest.mark.slow
 def test_generated_pages_are_fresh():
     ran = subprocess.run(
-        [sys.executable, str(ROOT / "docs" / "generate.py"), "--check"], capture_output=True, text=True, check=False
+        [sys.executable, str(ROOT / "docs" / "generate.py"), "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
 

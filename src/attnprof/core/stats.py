@@ -55,7 +55,9 @@ def _median_rank(n: int, confidence: float) -> int:
     return max(n // 2 - 1, 0)
 
 
-def paired_ratio(numerator: dict[int, float], denominator: dict[int, float], confidence: float = 0.95) -> Interval:
+def paired_ratio(
+    numerator: dict[int, float], denominator: dict[int, float], confidence: float = 0.95
+) -> Interval:
     """Median of the ratios of samples taken in the same round, with its interval.
 
     Rounds that one side lacks are left out. Raises: ValueError when no round is shared.

@@ -54,7 +54,9 @@ def resources(chip_name: str, N: int, d: int) -> Resources:
     chip = find_chip(chip_name)
     matmul, vector, dram = chip.flops_per_s(DType.FLOAT16), chip.fp32_flops_per_s, chip.bandwidth_bytes_per_s
     if matmul is None or vector is None or dram is None:
-        raise StoreError(f"{chip_name}: the catalogue lacks a rate that the laboratory needs; use another chip")
+        raise StoreError(
+            f"{chip_name}: the catalogue lacks a rate that the laboratory needs; use another chip"
+        )
     from_shared = 2 * N * d * FP16 * (N / B_r) * (B_r / ROWS_PER_WARP)
     return Resources(
         chip=chip.name,
