@@ -11,6 +11,7 @@ import time
 from contextlib import nullcontext
 from pathlib import Path
 
+import torch
 from torch.utils.benchmark import Timer
 
 from attnprof import Causal, Problem, variants
@@ -34,7 +35,7 @@ def by_attnprof(call) -> tuple[Interval, float]:
     warmed, call_s = warm_up(device, call)
     calls = calls_per_sample(call_s, measure_floor(device), "warm")
     series = {"it": Series(call=call, scope=nullcontext, calls_per_sample=calls, warmup_calls=warmed)}
-    sample_rounds(device, series, series, Conditions(precision=PRECISION, budget_s=20.0, max_rounds=20_000),
+    sample_rounds(device, series, series, Conditions(precision=PRECISION, max_rounds=20_000),
                   before=lambda _: None, failed=lambda *_: None, done=lambda _: None)  # fmt: skip
     return median_interval(series["it"].samples_s), time.perf_counter() - begun
 
@@ -42,7 +43,7 @@ def by_attnprof(call) -> tuple[Interval, float]:
 def by_torch(call) -> tuple[Interval, float]:
     """The same until 2%: blocked_autorange's blocks are pooled until their median's interval is as narrow."""
     begun = time.perf_counter()
-    timer = Timer("call()", globals={"call": call})
+    timer = Timer("call()", globals={"call": call}, num_threads=torch.get_num_threads())
     times: list[float] = []
     while time.perf_counter() - begun < 20.0:
         times += timer.blocked_autorange(min_run_time=0.2).times

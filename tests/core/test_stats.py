@@ -110,3 +110,21 @@ def test_growth_needs_two_lengths_with_values():
     assert growth_exponent([64, 128], [0.0, 1.0]) is None
     assert growth_exponent([64, 64], [1.0, 2.0]) is None
     assert growth_exponent([], []) is None
+
+
+@pytest.mark.parametrize("n", [501, 1100, 20_000])
+def test_many_samples_have_an_interval_that_meets_the_exact_one(n):
+    low, high = (median_interval([float(x) for x in range(n)])[i] for i in (1, 2))
+    exact = _exact_rank(n)
+    assert abs(low - exact) <= 1
+    assert high == n - 1 - low
+
+
+def _exact_rank(n: int) -> int:
+    """The rank by whole numbers, without rounding: the largest with at most 2.5% of the binomial below."""
+    term, below, rank = 1, 0, 0
+    while (below + term) * 40 <= 2**n:
+        below += term
+        term = term * (n - rank) // (rank + 1)
+        rank += 1
+    return rank - 1

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from statistics import median
+from statistics import NormalDist, median
 from typing import NamedTuple
+
+_EXACT_SAMPLES = 500  # beyond about 1,000 the binomial's terms no longer fit a float
 
 
 class Interval(NamedTuple):
@@ -46,7 +48,13 @@ def median_interval(samples: Sequence[float], confidence: float = 0.95) -> Inter
 
 
 def _median_rank(n: int, confidence: float) -> int:
-    """Largest r such that P(r < Binomial(n, 1/2) < n - r) >= confidence: the r-th samples from both ends."""
+    """Largest r such that P(r < Binomial(n, 1/2) < n - r) >= confidence: the r-th samples from both ends.
+
+    Exact up to `_EXACT_SAMPLES`; beyond, the normal approximation, whose error is below one rank there.
+    """
+    if n > _EXACT_SAMPLES:
+        z = NormalDist().inv_cdf((1 + confidence) / 2)
+        return max(math.floor(n / 2 - z * math.sqrt(n) / 2) - 1, 0)
     tail = 0.0
     for rank in range(n // 2):
         tail += 2 * math.comb(n, rank) * 0.5**n
