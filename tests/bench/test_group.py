@@ -180,3 +180,14 @@ def test_choice_cost_and_remark_of_a_kernel_reach_its_record():
     assert record.outcome.choice == "forward 16x32"
     assert record.cost == chosen
     assert "said of cpu" in [j.message for j in record.judgments]
+
+
+def test_inputs_are_restored_even_when_the_kernel_also_raises():
+    def spoils(*tensors):
+        tensors[0].zero_()
+        raise RuntimeError("after the damage")
+
+    records, _ = measure(SMALL, as_variant(spoils), find("naive"), find("sdpa_default"))
+    assert "after the damage" in records["spoils"].outcome.message
+    for name in ("naive", "sdpa_default"):
+        assert records[name].outcome.accuracy.verdict is Verdict.PASS

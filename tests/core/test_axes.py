@@ -51,6 +51,11 @@ def test_product_order_and_defaults():
     }
 
 
+def test_a_scale_of_zero_is_a_scale():
+    (problem,) = AxisTexts(seq_lens="8", scale=0.0).problems()
+    assert (problem.scale, problem.dropout) == (0.0, 0.0)
+
+
 def test_unequal_lengths_and_dims():
     (problem,) = AxisTexts(
         q_lens="1", kv_lens="64", head_dim="32", v_dim="16", mask="causal:bottom_right"

@@ -11,7 +11,6 @@ from attnprof.bench.sweep import Conditions
 from attnprof.core.problem import Problem
 from attnprof.core.record import Record
 from attnprof.core.variant import Variant
-from attnprof.explain.gate import gate_problem
 from attnprof.variants.catalog import as_variant, find
 
 
@@ -21,7 +20,8 @@ def profile(
     """Measure a variant (by name or value) or any callable f(q, k, v) -> o on `problem`.
 
     Runs in this process: a crash of the kernel is a crash of the caller; `attnprof run` isolates it.
-    Raises: UnknownName for a variant that does not exist; InvalidProblem for a call that the gate refuses.
+    What the gate says of the problem is in the record's judgments.
+    Raises: UnknownName for a variant that does not exist.
 
     >>> from attnprof import Problem, profile
     >>> profile("naive", Problem(q_heads=2, q_len=16, head_dim=16)).outcome.accuracy.verdict.value
@@ -29,7 +29,6 @@ def profile(
     """
     chosen = find(kernel) if isinstance(kernel, str) else as_variant(kernel)
     conditions = conditions or Conditions()
-    gate_problem(problem, conditions.device)
     records: list[Record] = []
     group = Group(problem, (chosen,), conditions, open_device(conditions.device))
     group.measure(emit=records.append, alive=lambda _: None)

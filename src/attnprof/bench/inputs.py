@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
+from attnprof.core.errors import KernelError
 from attnprof.core.problem import Problem
 
 if TYPE_CHECKING:
@@ -53,13 +54,26 @@ def make_inputs(problem: Problem, device: str, seed: int) -> Inputs:
 
 
 class Guard:
-    """A copy of inputs, to find a kernel that writes into them and to undo it."""
+    """A scope in which kernels may read inputs: on leaving it, by an error too, changed ones are restored.
+
+    Raises: KernelError naming the inputs that were changed, unless another error is already on its way.
+    """
 
     def __init__(self, inputs: Inputs) -> None:
         self._tensors = {"q": inputs.q, "k": inputs.k, "v": inputs.v}
         self._copies = {name: tensor.detach().clone() for name, tensor in self._tensors.items()}
 
-    def restore(self) -> tuple[str, ...]:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, error: object, *_: object) -> None:
+        changed = self._restore()
+        if changed and error is None:
+            raise KernelError(
+                f"the kernel changed its input {', '.join(changed)}: it must leave q, k and v as they are"
+            )
+
+    def _restore(self) -> tuple[str, ...]:
         """Names of the inputs that were changed; they hold their first values again."""
         import torch
 

@@ -35,9 +35,7 @@ _PROBLEM_OPTIONS: dict[str, Any] = {
     "mask": _option("--mask", "full, causal, causal:bottom_right, window:LEFT:RIGHT (causal)."),
     "direction": _option("--direction", "fwd, bwd or fwd_bwd (fwd)."),
     "scale": _option("--scale", "Factor on QK^T (1/sqrt(head_dim)).", float),
-    "dropout": Annotated[
-        float, typer.Option("--dropout", help="Dropout probability.", rich_help_panel=_PANEL)
-    ],
+    "dropout": _option("--dropout", "Dropout probability (0).", float),
 }
 
 
@@ -49,9 +47,7 @@ def with_problem_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """
     own = inspect.signature(command, eval_str=True).parameters
     shared = [
-        inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=0.0 if name == "dropout" else None
-        )
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=None)
         for name, kind in _PROBLEM_OPTIONS.items()
     ]
 

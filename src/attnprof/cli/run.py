@@ -81,7 +81,7 @@ def run_command(
 
 
 def _given(texts: AxisTexts) -> dict[str, Any]:
-    return {key: value for key, value in msgspec.structs.asdict(texts).items() if value not in (None, 0.0)}
+    return {key: value for key, value in msgspec.structs.asdict(texts).items() if value is not None}
 
 
 def _sweep(path: Path | None, values: dict[str, Any]) -> Sweep:

@@ -131,7 +131,7 @@ class AxisTexts(msgspec.Struct, frozen=True, kw_only=True):
     mask: str | None = None
     direction: str | None = None
     scale: float | None = None
-    dropout: float = 0.0
+    dropout: float | None = None
 
     def axes(self, *, dtype: str = "float32", seq_lens: str = DEFAULT_SEQ_LENS) -> Axes:
         """The parsed axes; `dtype` and `seq_lens` are used when none is given.
@@ -154,7 +154,7 @@ class AxisTexts(msgspec.Struct, frozen=True, kw_only=True):
             "directions": self.direction or "fwd",
         }
         given |= {field: _some(parse_names(text), field) for field, text in names.items()}
-        return Axes(**given, scale=self.scale, dropout=self.dropout)
+        return Axes(**given, scale=self.scale, dropout=self.dropout or 0.0)
 
     def problems(self, *, dtype: str = "float32", seq_lens: str = DEFAULT_SEQ_LENS) -> tuple[Problem, ...]:
         """The problems that the axes span."""
